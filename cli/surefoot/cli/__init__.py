@@ -1,0 +1,1 @@
+"""The ``surefoot`` command: parses, calls, prints. No logic of its own."""

@@ -34,8 +34,12 @@ class Settings(BaseSettings):
         default_factory=lambda: Path(platformdirs.user_data_dir("surefoot")),
         description="Folder that holds lake/, spool/, slos/ and status/.",
     )
-    lake: Path | None = Field(default=None, description="Folder of the Delta tables; default: lake/ in the home folder.")
-    host: str = Field(default="127.0.0.1", description="Address that servers listen on. Loopback unless told otherwise.")
+    lake: Path | None = Field(
+        default=None, description="Folder of the Delta tables; default: lake/ in the home folder."
+    )
+    host: str = Field(
+        default="127.0.0.1", description="Address that servers listen on. Loopback unless told otherwise."
+    )
     port_grpc: int = Field(default=4317, ge=0, le=65535, description="OTLP/gRPC port; 0 = any free port.")
     port_http: int = Field(default=4318, ge=0, le=65535, description="OTLP/HTTP port; 0 = any free port.")
     port_web: int = Field(default=4380, ge=0, le=65535, description="Metrics, page and API port; 0 = any free port.")
@@ -62,7 +66,9 @@ class Settings(BaseSettings):
 
     retention_days_contents: int = Field(default=7, gt=0, description="Message contents are kept this long.")
     retention_days_spans: int = Field(default=30, gt=0, description="Spans, logs and metric points are kept this long.")
-    retention_days_runs: int = Field(default=400, gt=0, description="Runs, calls, verdicts and SLO minutes are kept this long.")
+    retention_days_runs: int = Field(
+        default=400, gt=0, description="Runs, calls, verdicts and SLO minutes are kept this long."
+    )
     vacuum_hours: float = Field(default=24.0, ge=0, description="Replaced files stay this long so open readers finish.")
 
     @field_validator("home", "lake", mode="after")

@@ -3,7 +3,8 @@
 Contract: each program says that it is ready with one JSON line on stdout; a program that ends before that stops the
 whole start, one that ends later is started again with back-off. Programs are started with ``Popen`` from the main
 thread and never by forking this process (delta-rs panics after a fork), in a session of their own so that Ctrl-C
-reaches only the supervisor, which then stops them in order. A program whose supervisor was killed gets SIGTERM from the kernel.
+reaches only the supervisor, which then stops them in order. When the supervisor is killed, the kernel sends
+each program SIGTERM.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""From segments to tables to runs to SLOs: decode, understand, keep, judge."""

@@ -35,10 +35,10 @@ class Settings(BaseSettings):
         description="Folder that holds lake/, spool/, slos/ and status/.",
     )
     lake: Path | None = Field(
-        default=None, description="Folder of the Delta tables; default: lake/ in the home folder."
+        default=None, description="Folder of the Delta tables; default: lake/ in home."
     )
     host: str = Field(
-        default="127.0.0.1", description="Address that servers listen on. Loopback unless told otherwise."
+        default="127.0.0.1", description="Address that servers listen on; loopback by default."
     )
     port_grpc: int = Field(default=4317, ge=0, le=65535, description="OTLP/gRPC port; 0 = any free port.")
     port_http: int = Field(default=4318, ge=0, le=65535, description="OTLP/HTTP port; 0 = any free port.")
@@ -60,14 +60,14 @@ class Settings(BaseSettings):
     window_scale: float = Field(
         default=1.0,
         gt=0,
-        description="Multiplies every SLO window and the minute that counts are kept in. For tests only: 1/60 turns the "
-        "1 h window into one minute while labels keep saying 1h.",
+        description="Multiplies every SLO window and the minute that counts are kept in. For tests only: 1/60 turns "
+        "the 1 h window into one minute while labels keep saying 1h.",
     )
 
     retention_days_contents: int = Field(default=7, gt=0, description="Message contents are kept this long.")
     retention_days_spans: int = Field(default=30, gt=0, description="Spans, logs and metric points are kept this long.")
     retention_days_runs: int = Field(
-        default=400, gt=0, description="Runs, calls, verdicts and SLO minutes are kept this long."
+        default=400, gt=0, description="Runs, calls, verdicts, SLO minutes: this long."
     )
     vacuum_hours: float = Field(default=24.0, ge=0, description="Replaced files stay this long so open readers finish.")
 

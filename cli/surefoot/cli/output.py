@@ -1,0 +1,26 @@
+"""How every command prints: a console for people, JSON for scripts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import typer
+from rich.console import Console
+
+JSON_OPTION = typer.Option(False, "--json", help="Print JSON for a script.")
+
+
+def console() -> Console:
+    """Standard output for people: colours only on a terminal."""
+    return Console(highlight=False, soft_wrap=False)
+
+
+def print_json(data: Any) -> None:
+    """One JSON document on stdout. Values that JSON does not know (times, dates) are written as text."""
+    typer.echo(json.dumps(data, indent=2, default=str, allow_nan=False))
+
+
+def number(value: float | None, pattern: str = "{:.2f}", missing: str = "–") -> str:
+    """A number for people, or a dash where it is undefined."""
+    return missing if value is None else pattern.format(value)

@@ -41,7 +41,7 @@ def imports(path: Path) -> set[str]:
 
 
 def is_allowed(name: str, room: str) -> bool:
-    if name.startswith(f"surefoot.{room}") or name.startswith("surefoot.errors"):
+    if name.startswith((f"surefoot.{room}", "surefoot.errors")):
         return True
     return any(name == allowed or name.startswith(f"{allowed}.") for allowed in ALLOWED[room])
 

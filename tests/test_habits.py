@@ -19,7 +19,7 @@ def test_yaml_is_loaded_safely_and_nothing_is_pickled() -> None:
     for path in tracked("*.py"):
         text = path.read_text()
         if path != Path(__file__) and re.search(
-            r"yaml\.(load|unsafe_load|full_load)\(|^import pickle|pickle\.loads", text, re.M
+            r"yaml\.(load|unsafe_load|full_load)\(|^import pickle|pickle\.loads", text, re.MULTILINE
         ):
             wrong.append(path.relative_to(ROOT))
     assert wrong == []

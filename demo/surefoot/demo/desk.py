@@ -65,7 +65,7 @@ class Weather:
         default_factory=lambda: {
             "orders-db": 0.004,
             "knowledge-base": 0.01,
-            "payments": 0.02,
+            "payments": 0.012,
             "crm": 0.01,
             "mail": 0.004,
         }

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from support.serving import eventually, serving
 
 SLO = """

@@ -1,0 +1,213 @@
+"""The only function that changes what a table holds.
+
+Contract: when :func:`commit` returns, the rows are in the table exactly once and on the disk, whether this call put
+them there or an earlier one with the same ``(app_id, app_version)`` did. A crash at any instruction leaves either the
+old version or the new one, and the retry finishes the work.
+
+How: data files get names that are a function of (app id, version, table), so a retry overwrites its own draft; they are
+synced before the log names them. Under the table's lock the application's last version is read and the commit made with
+the *same* handle, as exactly the next version: Delta's application transactions refuse nothing by themselves (the same
+or a lower version is accepted from a fresh handle). Then log and folders are synced, which delta-rs never does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import AddAction, RemoveAction, Transaction
+
+from surefoot.processors.errors import CommitConflictError, LakeError, RowsError
+from surefoot.processors.lake.durable import make_folder, sync, write_file
+from surefoot.processors.lake.table import OPEN_PREFIX, PART_PREFIX, PARTITION, DataFile, Table
+
+# A writer that ignores the lock (another engine) can win the next version this often before we give up.
+_ATTEMPTS: Final = 20
+# DuckDB reads a row group with one thread; 122,880 rows is its own default.
+_ROW_GROUP: Final = 122_880
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What :func:`commit` did. ``added`` is empty when the version was found already there."""
+
+    committed: bool
+    version: int  # of the table, with these rows in it
+    added: tuple[DataFile, ...] = ()
+
+
+def commit(
+    table: Table,
+    rows: pa.Table | None = None,
+    *,
+    app_id: str,
+    app_version: int,
+    open_rows: pa.Table | None = None,
+    remove: Iterable[str] = (),
+    data_change: bool = True,
+) -> Commit:
+    """Add rows to the table and take files out of it, once per ``(app_id, app_version)``.
+
+    ``rows`` go to ``part-`` files, ``open_rows`` to ``open-`` files, one file per date each; both have the table's
+    columns. ``remove`` names current files by relative path. ``data_change=False`` says that the rows only move.
+    Without rows and removals the transaction alone is recorded. Raises RowsError when columns do not fit,
+    CommitConflictError when a file to remove is not current any more, LakeError when the disk refuses.
+    """
+    table.refresh()
+    if is_there(table, app_id, app_version):
+        return _found(table)
+    removed = sorted(set(remove))
+    added = _write_drafts(table, rows, open_rows, app_id, app_version)
+    with table.lock():
+        for _ in range(_ATTEMPTS):
+            table.refresh()
+            if is_there(table, app_id, app_version):
+                break
+            _check_removed(table, removed)
+            _check_drafts(table, added)
+            table.sync_log()
+            base = table.version
+            try:
+                table.transact(_actions(table, added, removed, data_change), Transaction(app_id, app_version), None)
+            except CommitFailedError:
+                continue
+            table.refresh()
+            table.sync_log()
+            table.publish()
+            return Commit(committed=True, version=base + 1, added=tuple(added))
+        else:
+            raise LakeError(
+                f"committing to {table.path} failed {_ATTEMPTS} times because another program keeps writing to it; "
+                "stop that program"
+            )
+    return _found(table)
+
+
+def is_there(table: Table, app_id: str, app_version: int) -> bool:
+    """Whether ``app_id`` committed this version or a later one, as the handle sees the table."""
+    last = table.transaction_version(app_id)
+    return last is not None and last >= app_version
+
+
+def _found(table: Table) -> Commit:
+    """The commit is there already; its author may have died before it synced or published."""
+    with table.lock():
+        table.refresh()
+        table.sync_log()
+        table.publish()
+    return Commit(committed=False, version=table.version)
+
+
+def _write_drafts(
+    table: Table, rows: pa.Table | None, open_rows: pa.Table | None, app_id: str, app_version: int
+) -> list[DataFile]:
+    digest = hashlib.blake2b(f"{app_id}\0{app_version}\0{table.name}".encode(), digest_size=12).hexdigest()
+    drafts = []
+    for prefix, given in ((PART_PREFIX, rows), (OPEN_PREFIX, open_rows)):
+        if given is None or given.num_rows == 0:
+            continue
+        for day, body in _by_date(conform(given, table), table.name):
+            folder = table.path / f"{PARTITION}={day.isoformat()}"
+            target = folder / f"{prefix}{digest}.parquet"
+            try:
+                make_folder(folder)
+                write_file(target, lambda draft, body=body: _write_parquet(body, draft))  # type: ignore[misc]
+                sync(folder)
+            except OSError as error:
+                raise LakeError(
+                    f"writing {target} failed: {error}; nothing was committed, free the disk and retry"
+                ) from error
+            drafts.append(DataFile(f"{folder.name}/{target.name}", body.num_rows, target.stat().st_size, day))
+    return drafts
+
+
+def _write_parquet(body: pa.Table, path: Any) -> None:
+    # Without Arrow's own schema in the footer, dictionary-encoded text is plain text to every reader.
+    pq.write_table(body, path, compression="zstd", row_group_size=_ROW_GROUP, store_schema=False)
+
+
+def conform(rows: pa.Table, table: Table) -> pa.Table:
+    """The rows in the table's column order and types; RowsError if they do not fit.
+
+    Dictionary-encoded text stays as it is, which writes faster and reads as plain text.
+    """
+    missing = [name for name in table.schema.names if name not in rows.column_names]
+    unknown = [name for name in rows.column_names if name not in table.schema.names]
+    if missing or unknown:
+        raise RowsError(
+            f"rows for table {table.name} do not have its columns: missing {missing or 'none'}, "
+            f"unknown {unknown or 'none'}; see surefoot.processors.lake.schema"
+        )
+    fields = []
+    for field in table.schema:
+        given = rows.schema.field(field.name).type
+        encoded = pa.types.is_dictionary(given) and given.value_type == field.type
+        fields.append(pa.field(field.name, given if encoded else field.type))
+    try:
+        return rows.select(table.schema.names).cast(pa.schema(fields))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise RowsError(f"rows for table {table.name} cannot be cast to its types: {error}") from error
+
+
+def _by_date(rows: pa.Table, name: str) -> Iterator[tuple[date, pa.Table]]:
+    """The rows of each date, without the column."""
+    dates = rows[PARTITION]
+    if dates.null_count:
+        raise RowsError(f"{dates.null_count} of {rows.num_rows} rows for table {name} have no {PARTITION}")
+    body = rows.drop_columns([PARTITION])
+    days = sorted(dates.unique().to_pylist())
+    if len(days) == 1:
+        yield days[0], body
+        return
+    for day in days:
+        yield day, body.filter(pc.equal(dates, pa.scalar(day, pa.date32())))
+
+
+def _check_removed(table: Table, removed: list[str]) -> None:
+    gone = [path for path in removed if path not in table.files()]
+    if gone:
+        raise CommitConflictError(
+            f"replacing files of {table.path} failed: {len(gone)} of {len(removed)} are not current any more "
+            f"(first: {gone[0]}); nothing was committed, read the table again and retry"
+        )
+
+
+def _check_drafts(table: Table, added: list[DataFile]) -> None:
+    """Upkeep deletes old unreferenced files under this same lock; a draft that it took must not be committed."""
+    for file in added:
+        path = table.path / file.path
+        if not path.is_file() or path.stat().st_size != file.size:
+            raise CommitConflictError(f"the draft {path} was changed before it was committed; retry")
+
+
+def _actions(
+    table: Table, added: list[DataFile], removed: list[str], data_change: bool
+) -> list[AddAction | RemoveAction]:
+    # Delta wants wall-clock times. Nothing that Surefoot computes depends on them but the age of a removed file.
+    clock = time.time_ns() // 1_000_000
+    removals = [
+        RemoveAction(path, data_change, clock, file.size, {PARTITION: file.date.isoformat()})
+        for path in removed
+        for file in (table.files()[path],)
+    ]
+    additions = [
+        AddAction(
+            path=file.path,
+            size=file.size,
+            partition_values={PARTITION: file.date.isoformat()},
+            modification_time=clock,
+            data_change=data_change,
+            stats=json.dumps({"numRecords": file.rows}),
+        )
+        for file in added
+    ]
+    return [*removals, *additions]

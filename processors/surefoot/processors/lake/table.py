@@ -1,0 +1,208 @@
+"""One Delta table on disk: its handle, its log, its lock, and the list of its current files.
+
+Rule: nothing here changes what a table holds; only :mod:`surefoot.processors.lake.commit` calls :meth:`Table.transact`.
+A partition's value stands in the path and in the log (Delta's convention), never in the file's body: DuckDB then skips
+whole files by ``date`` without opening them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import date
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.transaction import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction, Transaction
+
+from surefoot.processors.lake.durable import exclusive, make_folder, sync, write_file
+
+PARTITION: Final = "date"
+OPEN_PREFIX: Final = "open-"
+PART_PREFIX: Final = "part-"
+CURRENT: Final = "_current.json"
+
+# Statistics beyond the number of rows are not kept: trace ids are random, so their minimum and maximum skip nothing.
+# Two days of log are more than a stopped jobs process needs to catch up; beyond them it reads all files again.
+_CONFIGURATION: Final = {
+    "delta.dataSkippingNumIndexedCols": "0",
+    "delta.logRetentionDuration": "interval 2 days",
+}
+# Checkpoints are upkeep's: delta-rs does not sync them, and would clean the log that an unsynced one replaces.
+_NO_HOOKS: Final = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+
+
+class DataFile(NamedTuple):
+    """A file of the table, by its path relative to the table's folder."""
+
+    path: str
+    rows: int
+    size: int  # bytes
+    date: date
+
+    @property
+    def is_open(self) -> bool:
+        """True for a small file of rows that are not settled yet."""
+        return self.path.rpartition("/")[2].startswith(OPEN_PREFIX)
+
+
+class Table:
+    """A handle on one table. It sees other processes' commits, and its own, at :meth:`refresh`."""
+
+    def __init__(self, name: str, path: Path, schema: pa.Schema) -> None:
+        self.name = name
+        self.path = path
+        self.schema = schema
+        self._delta = DeltaTable(path)
+        self._files: dict[str, DataFile] | None = None
+        self._synced = _last_checkpoint(self.log_path)
+
+    @classmethod
+    def create(cls, name: str, path: Path, schema: pa.Schema) -> Table:
+        """Create the table durably; a table that is already there is opened."""
+        make_folder(path)
+        DeltaTable.create(
+            path,
+            schema=schema,
+            mode="ignore",
+            partition_by=[PARTITION],
+            name=name,
+            configuration=_CONFIGURATION,
+            post_commithook_properties=_NO_HOOKS,
+        )
+        table = cls(name, path, schema)
+        sync(path)
+        table.sync_log()
+        return table
+
+    @property
+    def log_path(self) -> Path:
+        """Folder of the Delta log."""
+        return self.path / "_delta_log"
+
+    @property
+    def version(self) -> int:
+        """Version of the table that this handle sees."""
+        return self._delta.version()
+
+    @property
+    def body_schema(self) -> pa.Schema:
+        """Schema of a data file: the table's without the partition column."""
+        return self.schema.remove(self.schema.get_field_index(PARTITION))
+
+    @property
+    def blank_path(self) -> Path:
+        """A file with every column and no row: readers list it first, so an empty table still has its columns."""
+        return self.path / "_schema" / f"{PARTITION}=1970-01-01" / "blank.parquet"
+
+    def write_blank(self) -> None:
+        """Write :attr:`blank_path` for the schema of this program; done when the schema grew."""
+        make_folder(self.blank_path.parent)
+        write_file(self.blank_path, lambda draft: pq.write_table(self.body_schema.empty_table(), draft))
+        sync(self.blank_path.parent)
+
+    def lock(self) -> AbstractContextManager[None]:
+        """The table's commit lock: held for the milliseconds of a commit, by any process."""
+        return exclusive(self.path / "_commit.lock")
+
+    def refresh(self) -> None:
+        """See what is committed now."""
+        before = self.version
+        self._delta.update_incremental()
+        if self.version != before:
+            self._files = None
+
+    def reload(self) -> None:
+        """Open the handle anew, for changes that are no new version: a log entry set aside, a column added."""
+        self._delta = DeltaTable(self.path)
+        self._files = None
+        self._synced = min(self._synced, self.version)
+
+    def files(self) -> Mapping[str, DataFile]:
+        """The files of the version that this handle sees, by relative path, oldest partition first."""
+        if self._files is None:
+            actions = pa.table(self._delta.get_add_actions(flatten=True))
+            listed = [
+                DataFile(path, rows, size, day)
+                for path, rows, size, day in zip(
+                    actions["path"].to_pylist(),
+                    actions["num_records"].to_pylist(),
+                    actions["size_bytes"].to_pylist(),
+                    actions[f"partition.{PARTITION}"].to_pylist(),
+                    strict=True,
+                )
+            ]
+            self._files = {file.path: file for file in sorted(listed, key=lambda file: (file.date, file.path))}
+        return self._files
+
+    def transaction_version(self, app_id: str) -> int | None:
+        """The last version that ``app_id`` committed, as this handle sees it; None if it never did."""
+        return self._delta.transaction_version(app_id)
+
+    def transact(
+        self, actions: Sequence[AddAction | RemoveAction], transaction: Transaction, metadata: dict[str, Any] | None
+    ) -> None:
+        """Commit as exactly the next version of this handle, or raise deltalake's ``CommitFailedError``.
+
+        No retry inside delta-rs: its own rebase would accept what the caller has not rechecked.
+        """
+        self._delta.create_write_transaction(
+            list(actions),
+            mode="append",
+            schema=self._delta.schema(),
+            partition_by=[PARTITION],
+            commit_properties=CommitProperties(
+                custom_metadata=metadata, max_commit_retries=0, app_transactions=[transaction]
+            ),
+            post_commithook_properties=_NO_HOOKS,
+        )
+
+    def entries(self, after: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+        """The log's actions, version by version, after ``after``; FileNotFoundError where the log was cleaned."""
+        for version in range(after + 1, self.version + 1):
+            text = (self.log_path / f"{version:020}.json").read_text()
+            yield version, [json.loads(line) for line in text.splitlines() if line]
+
+    def sync_log(self) -> None:
+        """Wait until the log up to this version is on the disk, whoever wrote it.
+
+        Called before a commit too: an entry must never outlive, on a disk that lost power, the one it builds on.
+        """
+        for version in range(self._synced + 1, self.version + 1):
+            sync(self.log_path / f"{version:020}.json")
+        sync(self.log_path)
+        self._synced = self.version
+
+    def publish(self) -> None:
+        """Replace ``_current.json``, the file list for readers without Delta; call with the lock held."""
+        draft = self.path / f".{CURRENT}.draft"
+        files = [str(self.blank_path.relative_to(self.path)), *self.files()]
+        draft.write_text(json.dumps({"table": self.name, "version": self.version, "files": files}))
+        draft.replace(self.path / CURRENT)
+
+    def add_missing_columns(self) -> list[str]:
+        """Add this program's columns that the table does not have yet; returns their names. Call with the lock held."""
+        present = {field.name for field in self._delta.schema().fields}
+        missing = [field for field in self.schema if field.name not in present]
+        if missing:
+            from deltalake import Schema
+
+            self._delta.alter.add_columns(
+                Schema.from_arrow(pa.schema(missing)).fields, post_commithook_properties=_NO_HOOKS
+            )
+            self.reload()
+            self.sync_log()
+        return [field.name for field in missing]
+
+
+def _last_checkpoint(log_path: Path) -> int:
+    """Version of the last checkpoint, -1 without one. Upkeep synced it, and so all that it holds."""
+    try:
+        pointer: dict[str, Any] = json.loads((log_path / "_last_checkpoint").read_text())
+    except FileNotFoundError:
+        return -1
+    return int(pointer["version"])

@@ -1,0 +1,181 @@
+"""The spool: the folder in which segments wait for the writer.
+
+    receiver.json   this receiver's id, made once per spool (a reused id would make new segments look committed)
+    lock            held by the one collector that may write here
+    open/           the segment being written
+    sealed/         whole segments, oldest first by sequence
+    quarantine/     segments and stretches that nobody could process, with the reason beside them
+
+Rule: a sequence number is used once. Names carry it, so the order of names is the order of arrival.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from surefoot.collector.errors import SegmentError, SpoolError
+from surefoot.collector.segment import HEADER_BYTES, Segment, read_segment
+
+SUFFIX = ".segment"
+
+
+def sync_folder(path: Path) -> None:
+    """Make renames and new names in a folder survive a power loss."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Replace ``path`` by ``data``, all or nothing, synced."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    with draft.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    sync_folder(path.parent)
+
+
+class Spool:
+    """A spool folder; made if it is missing. Safe to use from several processes as the methods say."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.open_folder = path / "open"
+        self.sealed_folder = path / "sealed"
+        self.quarantine_folder = path / "quarantine"
+        for folder in (self.open_folder, self.sealed_folder, self.quarantine_folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.receiver_id = self._receiver_id()
+
+    def sealed(self) -> list[Path]:
+        """Whole segments, oldest first. Any process."""
+        return sorted(self.sealed_folder.glob(f"*{SUFFIX}"))
+
+    def remove(self, segment: Path) -> None:
+        """Delete a sealed segment that every table holds. The writer only."""
+        segment.unlink()
+        sync_folder(segment.parent)
+
+    def quarantine(self, segment: Path, reason: str) -> Path:
+        """Set a sealed segment aside, with the reason in a file beside it. The writer only."""
+        target = self.quarantine_folder / segment.name
+        write_durably(target.with_suffix(".reason.txt"), f"{reason}\n".encode())
+        segment.replace(target)
+        sync_folder(target.parent)
+        sync_folder(segment.parent)
+        return target
+
+    def quarantine_bytes(self, name: str, data: bytes, reason: str) -> Path:
+        """Set a stretch of a segment aside. ``name`` says which and where. Any process."""
+        target = self.quarantine_folder / name
+        write_durably(target, data)
+        write_durably(target.with_suffix(".reason.txt"), f"{reason}\n".encode())
+        return target
+
+    def quarantined(self) -> list[Path]:
+        """What was set aside. Any process."""
+        return sorted(path for path in self.quarantine_folder.iterdir() if path.suffix != ".txt")
+
+    def backlog_bytes(self) -> int:
+        """Bytes that are acknowledged but not yet in the lake. Any process; a file may vanish meanwhile."""
+        total = 0
+        for folder in (self.open_folder, self.sealed_folder):
+            for entry in os.scandir(folder):
+                with contextlib.suppress(FileNotFoundError):  # the writer removed it between listing and asking
+                    total += entry.stat().st_size
+        return total
+
+    def name_of(self, sequence: int) -> str:
+        """File name of a segment; names sort like sequences."""
+        return f"{sequence:016d}{SUFFIX}"
+
+    def next_sequence(self) -> int:
+        """A number above every one used so far, also by segments that were removed since. The collector only.
+
+        The highest number is kept in ``receiver.json``'s neighbour ``sequence``, moved ahead before use.
+        """
+        counter = self.path / "sequence"
+        used = int(counter.read_text()) if counter.exists() else 0
+        write_durably(counter, str(used + 1).encode())
+        return used + 1
+
+    def recover(self) -> list[str]:
+        """Seal what an earlier collector left open. The collector only, while it holds the lock.
+
+        Returns a sentence for each thing that was cut or set aside; what is cut was never acknowledged.
+        """
+        told = []
+        for path in sorted(self.open_folder.glob(f"*{SUFFIX}")):
+            try:
+                segment = read_segment(path)
+            except SegmentError as error:
+                if path.stat().st_size >= HEADER_BYTES:
+                    self.quarantine_bytes(path.name, path.read_bytes(), str(error))
+                    told.append(f"{error} It was set aside.")
+                path.unlink()
+                continue
+            told += self._cut_torn_tail(path, segment)
+            self.seal(path)
+        sync_folder(self.open_folder)
+        return told
+
+    def seal(self, path: Path) -> None:
+        """Move an open segment, already synced, to the sealed ones. One without records is deleted."""
+        if path.stat().st_size <= HEADER_BYTES:
+            path.unlink()
+        else:
+            path.replace(self.sealed_folder / path.name)
+            sync_folder(self.sealed_folder)
+        sync_folder(self.open_folder)
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the spool as its only collector. Raises SpoolError naming the process that holds it already."""
+        with (self.path / "lock").open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                holder = file.read().strip() or "unknown"
+                raise SpoolError(
+                    f"The spool {self.path} is used by another collector (process {holder}). "
+                    "Stop it, or give this one its own folder with SUREFOOT_HOME or --spool."
+                ) from None
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+    def _cut_torn_tail(self, path: Path, segment: Segment) -> list[str]:
+        torn = [damage for damage in segment.damage if damage.torn]
+        if torn:
+            with path.open("rb+") as file:
+                file.truncate(segment.sound_bytes)
+                os.fsync(file.fileno())
+        return [
+            f"{path.name}: cut {damage.length} bytes at {damage.offset} that were never acknowledged ({damage.reason})."
+            for damage in torn
+        ]
+
+    def _receiver_id(self) -> uuid.UUID:
+        path = self.path / "receiver.json"
+        if not path.exists():
+            made = {"receiver_id": str(uuid.uuid4()), "created_unix": time.time()}
+            draft = path.with_name(f".receiver.{os.getpid()}")
+            draft.write_text(json.dumps(made))
+            with contextlib.suppress(FileExistsError):  # another process was first: its id counts
+                os.link(draft, path)
+            draft.unlink()
+            sync_folder(self.path)
+        return uuid.UUID(json.loads(path.read_text())["receiver_id"])

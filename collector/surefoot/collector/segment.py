@@ -93,7 +93,7 @@ def encode_record(record: Record) -> bytes:
 
 
 def read_segment(path: Path) -> Segment:
-    """Read a segment whole. Raises SegmentError if its header cannot be read; damage after it is reported, not raised."""
+    """Read a segment whole. Raises SegmentError if the header is unreadable; damage after it is reported instead."""
     data = path.read_bytes()
     receiver_id, sequence, created = _decode_header(data, path)
     records: list[Record] = []

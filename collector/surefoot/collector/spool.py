@@ -1,6 +1,7 @@
 """The spool: the folder in which segments wait for the writer.
 
-    receiver.json   this receiver's id, made once per spool (a reused id would make new segments look committed)
+    receiver.json   this receiver's id, made once per spool (a reused id would make new segments look committed), and
+                    the last sequence number that was used
     lock            held by the one collector that may write here
     open/           the segment being written
     sealed/         whole segments, oldest first by sequence
@@ -19,6 +20,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from surefoot.collector.errors import SegmentError, SpoolError
 from surefoot.collector.segment import HEADER_BYTES, Segment, read_segment
@@ -56,7 +58,7 @@ class Spool:
         self.quarantine_folder = path / "quarantine"
         for folder in (self.open_folder, self.sealed_folder, self.quarantine_folder):
             folder.mkdir(parents=True, exist_ok=True)
-        self.receiver_id = self._receiver_id()
+        self.receiver_id = uuid.UUID(self._identity()["receiver_id"])
 
     def sealed(self) -> list[Path]:
         """Whole segments, oldest first. Any process."""
@@ -103,12 +105,13 @@ class Spool:
     def next_sequence(self) -> int:
         """A number above every one used so far, also by segments that were removed since. The collector only.
 
-        The highest number is kept in ``receiver.json``'s neighbour ``sequence``, moved ahead before use.
+        It is kept in the same file as the receiver id: whoever loses the one loses the other, and a fresh id makes
+        every number new again.
         """
-        counter = self.path / "sequence"
-        used = int(counter.read_text()) if counter.exists() else 0
-        write_durably(counter, str(used + 1).encode())
-        return used + 1
+        identity = self._identity()
+        identity["sequence"] = int(identity["sequence"]) + 1
+        write_durably(self.path / "receiver.json", json.dumps(identity).encode())
+        return int(identity["sequence"])
 
     def recover(self) -> list[str]:
         """Seal what an earlier collector left open. The collector only, while it holds the lock.
@@ -168,14 +171,15 @@ class Spool:
             for damage in torn
         ]
 
-    def _receiver_id(self) -> uuid.UUID:
+    def _identity(self) -> dict[str, Any]:
         path = self.path / "receiver.json"
         if not path.exists():
-            made = {"receiver_id": str(uuid.uuid4()), "created_unix": time.time()}
+            made = {"receiver_id": str(uuid.uuid4()), "created_unix": time.time(), "sequence": 0}
             draft = path.with_name(f".receiver.{os.getpid()}")
             draft.write_text(json.dumps(made))
             with contextlib.suppress(FileExistsError):  # another process was first: its id counts
                 os.link(draft, path)
             draft.unlink()
             sync_folder(self.path)
-        return uuid.UUID(json.loads(path.read_text())["receiver_id"])
+        identity: dict[str, Any] = json.loads(path.read_text())
+        return identity

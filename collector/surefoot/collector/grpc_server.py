@@ -1,0 +1,102 @@
+"""OTLP over gRPC: the three Export services on one port.
+
+A synchronous server on a thread pool: measured twice as fast as grpc.aio at 100 spans a request. Requests arrive as
+bytes (no deserialiser), so that what is kept is what was sent. grpc enforces the size limit after decompression and
+answers RESOURCE_EXHAUSTED without RetryInfo by itself, as the protocol wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.duration_pb2 import Duration
+from google.rpc.code_pb2 import INVALID_ARGUMENT, UNAVAILABLE
+from google.rpc.error_details_pb2 import BadRequest, RetryInfo
+from google.rpc.status_pb2 import Status
+
+from surefoot.collector.errors import AddressError, BadRequestError, UnavailableError
+from surefoot.collector.receiver import Receiver, response_bytes
+from surefoot.collector.segment import Signal
+
+_SERVICES = {
+    "opentelemetry.proto.collector.trace.v1.TraceService": Signal.TRACES,
+    "opentelemetry.proto.collector.logs.v1.LogsService": Signal.LOGS,
+    "opentelemetry.proto.collector.metrics.v1.MetricsService": Signal.METRICS,
+}
+_WORKERS = 32  # each waits for a group commit, so more threads than cores make larger groups
+_DETAILS = "grpc-status-details-bin"
+
+
+def bad_request_status(message: str) -> Status:
+    """Status of a request that must not be sent again."""
+    violation = BadRequest.FieldViolation(field="body", description=message)
+    return Status(code=INVALID_ARGUMENT, message=message, details=[_packed(BadRequest(field_violations=[violation]))])
+
+
+def unavailable_status(message: str, retry_seconds: float) -> Status:
+    """Status of a request that should be sent again after ``retry_seconds``."""
+    delay = Duration()
+    delay.FromNanoseconds(int(retry_seconds * 1e9))
+    return Status(code=UNAVAILABLE, message=message, details=[_packed(RetryInfo(retry_delay=delay))])
+
+
+class GrpcServer:
+    """Serves until :meth:`stop`."""
+
+    def __init__(self, receiver: Receiver, host: str, port: int, max_request_bytes: int) -> None:
+        self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="otlp-grpc")
+        options = [
+            ("grpc.max_receive_message_length", max_request_bytes),
+            # Without this a second collector would silently share the port.
+            ("grpc.so_reuseport", 0),
+        ]
+        self._server = grpc.server(self._pool, options=options)
+        for service, signal in _SERVICES.items():
+            method = grpc.unary_unary_rpc_method_handler(_export(receiver, signal))
+            self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {"Export": method}),))
+        try:
+            self.port: int = self._server.add_insecure_port(f"{host}:{port}")
+        except RuntimeError as error:
+            raise AddressError(taken(host, port, "--port-grpc")) from error
+        self._server.start()
+
+    def stop(self, grace_seconds: float) -> None:
+        """Take nothing new, finish what is in hand within the grace time."""
+        self._server.stop(grace_seconds).wait()
+        self._pool.shutdown()
+
+
+def taken(host: str, port: int, flag: str) -> str:
+    """The sentence about an address that cannot be listened on."""
+    return (
+        f"Cannot listen on {host}:{port}: another program uses that port, or the address is not this machine's. "
+        f"`ss -ltnp 'sport = :{port}'` shows who; choose another with {flag}, 0 for any free one."
+    )
+
+
+def _export(receiver: Receiver, signal: Signal) -> Callable[[bytes, grpc.ServicerContext], bytes]:
+    def export(body: bytes, context: grpc.ServicerContext) -> bytes:
+        try:
+            receipt = receiver.receive(signal, body, transport="grpc")
+            receipt.stored.result()
+        except BadRequestError as error:
+            _abort(context, grpc.StatusCode.INVALID_ARGUMENT, bad_request_status(str(error)))
+        except UnavailableError as error:
+            _abort(context, grpc.StatusCode.UNAVAILABLE, unavailable_status(str(error), error.retry_seconds))
+        return response_bytes(signal, receipt)
+
+    return export
+
+
+def _abort(context: grpc.ServicerContext, code: grpc.StatusCode, status: Status) -> None:
+    context.set_trailing_metadata(((_DETAILS, status.SerializeToString()),))
+    context.abort(code, status.message)
+
+
+def _packed(detail: BadRequest | RetryInfo) -> AnyMessage:
+    packed = AnyMessage()
+    packed.Pack(detail)
+    return packed

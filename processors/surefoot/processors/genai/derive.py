@@ -1,0 +1,206 @@
+"""The deriver: what arrived since the last step becomes rows of the derived tables, replaced by trace.
+
+Contract: after :meth:`Deriver.step` the tables ``runs``, ``tool_calls``, ``model_calls`` and ``verdicts`` are what a
+derivation from scratch at ``now`` would give. A crash at any instruction is repaired by the next step: how far
+``spans`` and ``logs`` were read is recorded (application transactions ``derive-spans`` and ``derive-logs`` of the table
+``runs``) only after everything read was replaced in all four tables, and replacing twice changes nothing. Traces that
+wait for their settle time are those with an unsettled row, so they survive a restart.
+
+One deriver per lake, under the lake's lease.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Final
+
+from surefoot.processors.genai.batch import LARGE, Batch, OpenTrace, derive_batch, next_traces
+from surefoot.processors.genai.load import Arrival, Reader
+from surefoot.processors.genai.rows import to_table
+from surefoot.processors.genai.trace import micros
+from surefoot.processors.genai.verdicts import Row
+from surefoot.processors.lake import Lake, replace_traces
+from surefoot.processors.lake.schema import TRACE_TABLES
+from surefoot.processors.settings import Settings
+
+log = logging.getLogger("surefoot.derive")
+
+_APP: Final = "derive"
+_SOURCES: Final = {"spans": "derive-spans", "logs": "derive-logs"}
+_MARKED: Final = "runs"  # the table that carries the sources' progress
+
+# Traces of one batch are in memory together.
+_BATCH_SPANS: Final = 50_000
+_BATCH_TRACES: Final = 5_000
+_EPOCH: Final = date(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounter:
+    """User-facing runs of a service that were first seen ended with an outcome, since this process began."""
+
+    service_name: str
+    outcome: str
+    runs: int
+    exemplar_trace_id: str  # of the latest one
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What one step did."""
+
+    changed_traces: frozenset[str]
+    dirty_dates: set[date]  # dates of ``ended_at`` of rows before and after; on the first step all recent ones
+    next_deadline: float | None  # when the next trace is due, unix seconds
+    rows: dict[str, int]  # rows written by table
+
+
+class Deriver:
+    """Derives step by step. Memory is a cache: a new deriver on the same lake goes on where this one stopped."""
+
+    def __init__(self, lake: Lake, settings: Settings) -> None:
+        self._lake = lake
+        self._settings = settings
+        self._reader = Reader(lake)
+        self._read = {source: _last(lake, _MARKED, app) for source, app in _SOURCES.items()}
+        self._sequence = max(_last(lake, table, _APP) for table in TRACE_TABLES)
+        # When they are due is not recorded: all are looked at once.
+        self._open = {trace_id: OpenTrace(0, 0) for trace_id in self._reader.open_traces()}
+        self._counters: dict[tuple[str, str], RunCounter] = {}
+        self._first = True
+
+    @property
+    def counters(self) -> list[RunCounter]:
+        """One per service and outcome; they only grow."""
+        return list(self._counters.values())
+
+    def step(self, now: float) -> Derived:
+        """Derive what arrived since the last step and what is due at ``now`` (unix seconds)."""
+        versions, work = self._arrived()
+        now_us = micros(now)
+        work |= {trace_id: work.get(trace_id) for trace_id, known in self._open.items() if known.due_us <= now_us}
+        self._postpone_large(work, now_us)
+        days: set[int] = set()
+        rows = dict.fromkeys(TRACE_TABLES, 0)
+        done: set[str] = set()
+        while work:
+            more: set[str] = set()
+            for part in _parts(work, self._open):
+                batch = derive_batch(
+                    self._reader, part, now, self._settings.settle_seconds, self._settings.lookback_days
+                )
+                self._write(batch)
+                self._remember(batch)
+                done |= batch.trace_ids
+                days |= batch.dates()
+                for table in TRACE_TABLES:
+                    rows[table] += len(batch.after[table])
+                self._reader.refresh()
+                more.update(next_traces(self._reader, batch))
+            work = dict.fromkeys(more - done)
+        self._record(versions)
+        dirty = {_EPOCH + timedelta(days=day) for day in days}
+        if self._first:
+            dirty |= self._recent_dates(now_us)
+            self._first = False
+        deadline = min((known.due_us for known in self._open.values()), default=None)
+        return Derived(frozenset(done), dirty, None if deadline is None else deadline / 1e6, rows)
+
+    def _arrived(self) -> tuple[dict[str, int], dict[str, Arrival | None]]:
+        """Versions of the sources now, and the traces that came after the versions read so far."""
+        arrivals: dict[str, Arrival] = {}
+        added = {source: self._lake.added_since(source, self._read[source]) for source in _SOURCES}
+        for source, new in added.items():
+            if not new.complete:
+                log.warning("the log of table %s does not reach back to the last step; deriving all of it", source)
+        self._reader.refresh()
+        if added["spans"].files:
+            self._reader.span_arrivals([file.path for file in added["spans"].files], arrivals)
+        if added["logs"].files:
+            self._reader.log_arrivals([file.path for file in added["logs"].files], arrivals)
+        return {source: new.version for source, new in added.items()}, {**arrivals}
+
+    def _postpone_large(self, work: dict[str, Arrival | None], now_us: int) -> None:
+        """Take out large open traces that are not due; they are due when nothing comes for the settle time from now."""
+        for trace_id, arrival in list(work.items()):
+            known = self._open.get(trace_id)
+            if arrival is not None and known is not None and known.spans + arrival.rows > LARGE and known.spans:
+                del work[trace_id]
+                due = now_us + micros(self._settings.settle_seconds)
+                self._open[trace_id] = OpenTrace(due, known.spans + arrival.rows)
+
+    def _write(self, batch: Batch) -> None:
+        """Replace the batch's traces in every table that holds or gets a row of them."""
+        self._sequence += 1
+        for table in TRACE_TABLES:
+            before, after = batch.before[table], batch.after[table]
+            if not before and not after:
+                continue
+            earliest = min((row["date"] for row in before if row["settled"]), default=None)
+            replace_traces(
+                self._lake,
+                table,
+                batch.trace_ids,
+                to_table(table, [row for row in after if not row["settled"]]),
+                to_table(table, [row for row in after if row["settled"]]),
+                _APP,
+                self._sequence,
+                since=date.max if earliest is None else _EPOCH + timedelta(days=earliest),
+            )
+
+    def _remember(self, batch: Batch) -> None:
+        for trace_id in batch.trace_ids:
+            self._open.pop(trace_id, None)
+        self._open |= batch.open
+        ended = {row["run_id"] for row in batch.before["runs"] if row["ended_at"] is not None}
+        for row in batch.after["runs"]:
+            if row["ended_at"] is not None and row["parent_run_id"] is None and row["run_id"] not in ended:
+                self._count(row)
+
+    def _count(self, row: Row) -> None:
+        key = (row["service_name"] or "", row["outcome"])
+        runs = self._counters[key].runs if key in self._counters else 0
+        self._counters[key] = RunCounter(*key, runs + 1, row["trace_id"])
+
+    def _record(self, versions: Mapping[str, int]) -> None:
+        for source, app in _SOURCES.items():
+            if versions[source] > self._read[source]:
+                self._lake.commit(_MARKED, app_id=app, app_version=versions[source])
+                self._read[source] = versions[source]
+
+    def _recent_dates(self, now_us: int) -> set[date]:
+        """Dates of runs that changed within the look-back: a process that died may have derived them and not told."""
+        horizon = now_us - self._settings.lookback_days * 86_400_000_000
+        found = self._reader.rows(
+            "runs", "ended_at IS NOT NULL AND epoch_us(received_at) >= ?", [horizon], "DISTINCT date"
+        )
+        return {_EPOCH + timedelta(days=row["date"]) for row in found}
+
+
+def _last(lake: Lake, table: str, app: str) -> int:
+    version = lake.transaction_version(table, app)
+    return -1 if version is None else version
+
+
+def _parts(work: Mapping[str, Arrival | None], known: Mapping[str, OpenTrace]) -> Iterator[dict[str, Arrival | None]]:
+    """The work in batches that fit in memory, traces that look equally far back together."""
+
+    def since(trace_id: str) -> tuple[date, str]:
+        arrival = work[trace_id]
+        return (date.min if arrival is None else arrival.since, trace_id)
+
+    part: dict[str, Arrival | None] = {}
+    spans = 0
+    for trace_id in sorted(work, key=since):
+        arrival = work[trace_id]
+        size = (known[trace_id].spans if trace_id in known else 0) + (0 if arrival is None else arrival.rows)
+        if part and (spans + size > _BATCH_SPANS or len(part) >= _BATCH_TRACES):
+            yield part
+            part, spans = {}, 0
+        part[trace_id] = arrival
+        spans += size
+    if part:
+        yield part

@@ -1,0 +1,113 @@
+"""Budgets, burn rates and the tiers that alert on them: the one place for these numbers, the Prometheus rules' too.
+
+A burn rate is the error ratio over the error budget: at 1 the budget lasts exactly the period. A tier burns when the
+burn rate is above its factor in a long window, so that enough of the budget is at stake, and in one of a twelfth of
+it, so that it stops soon after the trouble does (Site Reliability Workbook, chapter 5).
+
+Rule: ratios are computed from counts in decimal and rounded once, so that equality at a threshold means equality, and
+what is undefined is None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Final
+
+from scipy.stats import binomtest
+
+from surefoot.processors.slo.definition import error_budget
+from surefoot.processors.slo.report import Counts
+from surefoot.processors.slo.windows import seconds
+
+PAGE: Final = "page"
+TICKET: Final = "ticket"
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """One condition: burning when both windows burn faster than ``factor``."""
+
+    name: str
+    severity: str  # page ticket
+    long_window: str
+    short_window: str
+    factor: float
+    nominal_factor: float  # what the share of the budget asks for, before it was made reachable
+
+
+# Name, severity, long and short window, share of the period's budget that the long window may burn. The workbook's
+# three rows and the kubernetes-mixin's ticket at 1 d.
+_TIERS: Final = (
+    ("page_fast", PAGE, "1h", "5m", Decimal("0.02")),
+    ("page_slow", PAGE, "6h", "30m", Decimal("0.05")),
+    ("ticket_fast", TICKET, "1d", "2h", Decimal("0.10")),
+    ("ticket_slow", TICKET, "3d", "6h", Decimal("0.10")),
+)
+# The slowest tier of 28 days. Over shorter periods the shares alone would alert on burn that the budget sustains.
+_LOWEST_FACTOR: Final = Decimal(28) / 30
+# An outage of half of all events is to reach every tier.
+_ERROR_RATIO_TO_REACH: Final = Decimal("0.5")
+
+
+def tiers_for(period: str, objective: float) -> list[Tier]:
+    """The tiers of an SLO, fastest first.
+
+    The nominal factor is the share of the budget x period / long window: 13.44, 5.6, 2.8 and 0.9333 over 28 days. The
+    greatest burn rate there can be is 1 / (1 - objective), so at 90 % a factor of 13.44 never burns. The factor is
+    therefore at most 0.5 / (1 - objective), that of an outage of half of all events, yet not below 1, at which the
+    budget is just sustained; nor is it below 0.9333, whatever the period.
+    """
+    reachable = max(Decimal(1), _ERROR_RATIO_TO_REACH / error_budget(objective))
+    tiers = []
+    for name, severity, long_window, short_window, share in _TIERS:
+        nominal = share * seconds(period) / seconds(long_window)
+        factor = min(max(nominal, _LOWEST_FACTOR), reachable)
+        tiers.append(Tier(name, severity, long_window, short_window, float(factor), float(nominal)))
+    return tiers
+
+
+def error_ratio(counts: Counts) -> float | None:
+    """Bad / (good + bad); None without labelled events."""
+    labelled = counts.good + counts.bad
+    return counts.bad / labelled if labelled else None
+
+
+def burn_rate(counts: Counts, budget: Decimal) -> float | None:
+    """Error ratio over the budget; None without labelled events."""
+    labelled = counts.good + counts.bad
+    return float(counts.bad / (labelled * budget)) if labelled else None
+
+
+def budget_remaining(bad: int, labelled: int, budget: Decimal) -> float | None:
+    """Share of the allowed bad events that is left, negative when overspent; None without labelled events."""
+    if not labelled:
+        return None
+    allowed = labelled * budget
+    return float((allowed - bad) / allowed)
+
+
+@lru_cache(maxsize=8192)  # a fifth of a millisecond each, and most strata do not change between two steps
+def wilson(good: int, labelled: int) -> tuple[float, float] | tuple[None, None]:
+    """Wilson's 95 % interval of the good ratio; Nones without events."""
+    if not labelled:
+        return None, None
+    interval = binomtest(good, labelled).proportion_ci(confidence_level=0.95, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def state(remaining: float | None, burning: set[str]) -> str:
+    """What to call it, the most urgent first.
+
+    ``no_data``: no labelled event in the period, so no budget. ``burning_page``: a page tier burns; somebody should act
+    now. ``exhausted``: no budget is left, whatever burns slower. ``burning_ticket``: a ticket tier burns. Else ``ok``.
+    ``burning`` holds the severities of the tiers that burn.
+    """
+    if remaining is None:
+        return "no_data"
+    if PAGE in burning:
+        return "burning_page"
+    if remaining <= 0:
+        return "exhausted"
+    return "burning_ticket" if TICKET in burning else "ok"

@@ -1,0 +1,98 @@
+"""The indicators: one portable ``.sql`` file each, and the columns by which its events may be chosen and divided.
+
+Contract: a file yields one row per event with ``trace_id``, ``ended_at``, its population's columns, ``strata`` and
+``class`` (good, bad, unlabelled or excluded); its header says who is counted and why. The text runs verbatim on DuckDB,
+Spark and ClickHouse, which is why the files spell everything out and share nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+# How `where` and `by` name an attribute surefoot.stratum.<name>.
+STRATUM: Final = "stratum."
+
+_RUN_COLUMNS: Final = (
+    "service_name",
+    "environment",
+    "agent_name",
+    "agent_version",
+    "task_class",
+    "consequence_class",
+    "task_id",
+    "variant",
+    "boundary_id",
+    "mode",
+    "dialect",
+)
+_TOOL_CALL_COLUMNS: Final = (
+    "service_name",
+    "environment",
+    "agent_name",
+    "task_class",
+    "consequence_class",
+    "tool_name",
+    "effect",
+    "dependency",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Indicator:
+    """What an SLO can be about. ``columns`` are those of its population that ``where`` and ``by`` may name."""
+
+    name: str
+    population: str  # table of the events
+    columns: tuple[str, ...]
+    has_threshold: bool = False  # compares a duration with a value of the objective
+
+    @property
+    def sql(self) -> str:
+        """The text of its file."""
+        return _read(self.name)
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """Names of the parameters in the text."""
+        return _parameters(self.name)
+
+    def knows(self, dimension: str) -> bool:
+        """Whether ``where`` and ``by`` may name this."""
+        return dimension in self.columns or (dimension.startswith(STRATUM) and len(dimension) > len(STRATUM))
+
+
+@cache
+def _read(name: str) -> str:
+    return (files("surefoot.processors.slo") / "indicators" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+@cache
+def _parameters(name: str) -> frozenset[str]:
+    code = re.sub(r"--[^\n]*", "", _read(name))
+    return frozenset(re.findall(r"\$(\w+)", code))
+
+
+INDICATORS: Final = {
+    indicator.name: indicator
+    for indicator in (
+        Indicator("availability", "runs", _RUN_COLUMNS),
+        Indicator("acceptable_outcome", "runs", _RUN_COLUMNS),
+        Indicator("policy_compliance", "runs", _RUN_COLUMNS),
+        Indicator("tool_success", "tool_calls", _TOOL_CALL_COLUMNS),
+        Indicator("latency", "runs", _RUN_COLUMNS, has_threshold=True),
+    )
+}
+
+
+def suggestion(wrong: str, known: Iterable[str]) -> str:
+    """``did you mean x? `` when something known is close, then everything known."""
+    names = sorted(known)
+    close = difflib.get_close_matches(wrong, names, n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    return f"{hint}known here: {', '.join(names)}"

@@ -1,0 +1,35 @@
+-- latency: was a run that ended well quick enough?
+--
+-- Population   runs as the user saw them (no parent run), in the minute of their end
+-- Good         ok within $threshold_ns, the threshold itself included
+-- Bad          ok, but slower
+-- Unlabelled   ok without a usable duration: missing, or negative because two clocks disagree
+-- Excluded     every other outcome: a quick failure is not quick service, and availability counts it already
+-- Verdict from the run's own span: end minus start
+SELECT
+  trace_id,
+  ended_at,
+  service_name,
+  environment,
+  agent_name,
+  agent_version,
+  task_class,
+  consequence_class,
+  task_id,
+  variant,
+  boundary_id,
+  mode,
+  dialect,
+  strata,
+  CASE
+    WHEN coalesce(outcome, 'unknown') <> 'ok' THEN 'excluded'
+    WHEN duration_ns IS NULL OR duration_ns < 0 THEN 'unlabelled'
+    WHEN duration_ns <= $threshold_ns THEN 'good'
+    ELSE 'bad'
+  END AS class
+FROM runs
+WHERE date >= $from_date
+  AND date <= $to_date
+  AND parent_run_id IS NULL
+  AND ended_at IS NOT NULL
+  AND coalesce(outcome, 'unknown') <> 'running'

@@ -1,0 +1,68 @@
+-- policy_compliance: were the rules kept on the way, whatever came out?
+--
+-- Population   runs as the user saw them (no parent run), in the minute of their end, whenever the verdicts came
+-- Good         no effective process verdict is fail, and at least one is pass
+-- Bad          any effective process verdict is fail: one broken rule is not healed by others that were kept
+-- Unlabelled   no process verdict, or only unresolved ones
+-- Excluded     nothing: a cancelled or failed run can have broken a rule before it ended
+-- Verdict from verdicts of kind process about the run itself. Per evaluation name one is effective: not superseded;
+--              final before provisional; human, then executable, then model; the newest; then the greater
+--              verdict_id. Verdicts are read from $verdicts_from on.
+WITH told AS (
+  SELECT verdict_id, supersedes, run_id, name, kind, verdict, finality, grader_kind, occurred_at
+  FROM verdicts
+  WHERE date >= $verdicts_from
+),
+ranked AS (
+  SELECT
+    told.run_id,
+    told.verdict,
+    row_number() OVER (
+      PARTITION BY told.run_id, told.name
+      ORDER BY
+        CASE WHEN told.finality = 'final' THEN 0 ELSE 1 END,
+        CASE told.grader_kind WHEN 'human' THEN 0 WHEN 'executable' THEN 1 WHEN 'model' THEN 2 ELSE 3 END,
+        told.occurred_at DESC NULLS LAST,
+        told.verdict_id DESC
+    ) AS place
+  FROM told
+  LEFT JOIN (SELECT DISTINCT supersedes AS verdict_id FROM told WHERE supersedes IS NOT NULL) AS replaced
+    ON told.verdict_id = replaced.verdict_id
+  WHERE replaced.verdict_id IS NULL AND told.kind = 'process' AND told.run_id IS NOT NULL
+),
+effective AS (
+  SELECT
+    run_id,
+    sum(CASE WHEN verdict = 'fail' THEN 1 ELSE 0 END) AS fails,
+    sum(CASE WHEN verdict = 'pass' THEN 1 ELSE 0 END) AS passes
+  FROM ranked
+  WHERE place = 1
+  GROUP BY run_id
+)
+SELECT
+  runs.trace_id,
+  runs.ended_at,
+  runs.service_name,
+  runs.environment,
+  runs.agent_name,
+  runs.agent_version,
+  runs.task_class,
+  runs.consequence_class,
+  runs.task_id,
+  runs.variant,
+  runs.boundary_id,
+  runs.mode,
+  runs.dialect,
+  runs.strata,
+  CASE
+    WHEN coalesce(effective.fails, 0) > 0 THEN 'bad'
+    WHEN coalesce(effective.passes, 0) > 0 THEN 'good'
+    ELSE 'unlabelled'
+  END AS class
+FROM runs
+LEFT JOIN effective ON runs.run_id = effective.run_id
+WHERE runs.date >= $from_date
+  AND runs.date <= $to_date
+  AND runs.parent_run_id IS NULL
+  AND runs.ended_at IS NOT NULL
+  AND coalesce(runs.outcome, 'unknown') <> 'running'

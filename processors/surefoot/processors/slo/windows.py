@@ -1,0 +1,44 @@
+"""Windows of time, and the buckets that they consist of.
+
+Definition: a bucket holds the events that ended in it and is named by its start. At ``now`` a window of ``w`` seconds
+is every bucket with ``now - w < start <= now``: the one that is filling now, and whole buckets back from it. So a
+window of n buckets always has n buckets, no event counts half, and a bucket that begins in the future (a sender's clock
+is ahead) waits for its time.
+
+``scale`` (``Settings.window_scale``) multiplies bucket and windows for tests; labels keep their nominal names. Buckets
+start anew at midnight UTC, so a bucket belongs to one date even where the scaled bucket does not divide a day.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MINUTE: Final = 60
+DAY: Final = 86_400
+_UNITS: Final = {"m": MINUTE, "h": 3600, "d": DAY, "w": 7 * DAY}
+
+# Of the burn-rate tiers; the period comes after them.
+WINDOWS: Final = ("5m", "30m", "1h", "2h", "6h", "1d", "3d")
+
+# The longest alert window must fit, and runs are kept 400 days.
+SHORTEST_PERIOD: Final = "4d"
+LONGEST_PERIOD: Final = "366d"
+
+
+def seconds(duration: str) -> int:
+    """Seconds of a duration such as ``5m``, ``6h``, ``28d`` or ``4w``; ValueError for anything else."""
+    match = re.fullmatch(r"([0-9]+)([mhdw])", duration)
+    if match is None:
+        raise ValueError(f"{duration!r} is not a duration such as 5m, 6h, 28d or 4w")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def bucket_seconds(scale: float) -> int:
+    """Length of a bucket: a minute times ``scale``, in whole seconds, at least one."""
+    return max(1, round(MINUTE * scale))
+
+
+def window_seconds(duration: int, scale: float) -> float:
+    """Length of a window of nominally ``duration`` seconds; never less than a bucket."""
+    return max(float(bucket_seconds(scale)), duration * scale)

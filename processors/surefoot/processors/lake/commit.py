@@ -4,10 +4,11 @@ Contract: when :func:`commit` returns, the rows are in the table exactly once an
 them there or an earlier one with the same ``(app_id, app_version)`` did. A crash at any instruction leaves either the
 old version or the new one, and the retry finishes the work.
 
-How: data files get names that are a function of (app id, version, table), so a retry overwrites its own draft; they are
-synced before the log names them. Under the table's lock the application's last version is read and the commit made with
-the *same* handle, as exactly the next version: Delta's application transactions refuse nothing by themselves (the same
-or a lower version is accepted from a fresh handle). Then log and folders are synced, which delta-rs never does.
+How: data files get names that are a function of (app id, version, table, removed files), so a retry overwrites its own
+draft; they are synced before the log names them. Under the table's lock the application's last version is read and the
+commit made with the *same* handle, as exactly the next version: Delta's application transactions refuse nothing by
+themselves (the same or a lower version is accepted from a fresh handle). Then log and folders are synced, since
+delta-rs does not.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,13 +54,15 @@ def commit(
     app_id: str,
     app_version: int,
     open_rows: pa.Table | None = None,
+    moved: Mapping[date, Iterable[pa.Table]] | None = None,
     remove: Iterable[str] = (),
     data_change: bool = True,
 ) -> Commit:
     """Add rows to the table and take files out of it, once per ``(app_id, app_version)``.
 
     ``rows`` go to ``part-`` files, ``open_rows`` to ``open-`` files, one file per date each; both have the table's
-    columns. ``remove`` names current files by relative path. ``data_change=False`` says that the rows only move.
+    columns. ``moved`` streams rows that other files held, without the partition column, into one ``part-`` file per
+    date. ``remove`` names current files by relative path. ``data_change=False`` says that rows only move.
     Without rows and removals the transaction alone is recorded. Raises RowsError when columns do not fit,
     CommitConflictError when a file to remove is not current any more, LakeError when the disk refuses.
     """
@@ -66,7 +70,17 @@ def commit(
     if is_there(table, app_id, app_version):
         return _found(table)
     removed = sorted(set(remove))
-    added = _write_drafts(table, rows, open_rows, app_id, app_version)
+    name = _digest(table, app_id, app_version, removed)
+    added = [
+        file
+        for prefix, bodies in (
+            (PART_PREFIX, _by_date(rows, table)),
+            (OPEN_PREFIX, _by_date(open_rows, table)),
+            (f"{PART_PREFIX}moved-", (moved or {}).items()),
+        )
+        for day, body in bodies
+        if (file := _write_draft(table, day, f"{prefix}{name}.parquet", body)).rows
+    ]
     with table.lock():
         for _ in range(_ATTEMPTS):
             table.refresh()
@@ -74,6 +88,8 @@ def commit(
                 break
             _check_removed(table, removed)
             _check_drafts(table, added)
+            if not data_change:
+                _check_moved(table, added, removed)
             table.sync_log()
             base = table.version
             try:
@@ -107,32 +123,53 @@ def _found(table: Table) -> Commit:
     return Commit(committed=False, version=table.version)
 
 
-def _write_drafts(
-    table: Table, rows: pa.Table | None, open_rows: pa.Table | None, app_id: str, app_version: int
-) -> list[DataFile]:
-    digest = hashlib.blake2b(f"{app_id}\0{app_version}\0{table.name}".encode(), digest_size=12).hexdigest()
-    drafts = []
-    for prefix, given in ((PART_PREFIX, rows), (OPEN_PREFIX, open_rows)):
-        if given is None or given.num_rows == 0:
-            continue
-        for day, body in _by_date(conform(given, table), table.name):
-            folder = table.path / f"{PARTITION}={day.isoformat()}"
-            target = folder / f"{prefix}{digest}.parquet"
-            try:
-                make_folder(folder)
-                write_file(target, lambda draft, body=body: _write_parquet(body, draft))  # type: ignore[misc]
-                sync(folder)
-            except OSError as error:
-                raise LakeError(
-                    f"writing {target} failed: {error}; nothing was committed, free the disk and retry"
-                ) from error
-            drafts.append(DataFile(f"{folder.name}/{target.name}", body.num_rows, target.stat().st_size, day))
-    return drafts
+def _digest(table: Table, app_id: str, app_version: int, removed: list[str]) -> str:
+    """What names this commit's files.
+
+    The removed ones belong to it: two compactors that race to the same version of ``upkeep`` would otherwise overwrite
+    each other's file with different rows.
+    """
+    text = "\0".join([table.name, app_id, str(app_version), *removed])
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _write_parquet(body: pa.Table, path: Any) -> None:
+def _write_draft(table: Table, day: date, name: str, bodies: Iterable[pa.Table]) -> DataFile:
+    """Put one file in its place, synced and not committed; without rows there is no file."""
+    folder = table.path / f"{PARTITION}={day.isoformat()}"
+    target = folder / name
+    written = 0
+
+    def write(draft: Path) -> None:
+        nonlocal written
+        written = _write_parquet(bodies, draft)
+
+    try:
+        make_folder(folder)
+        write_file(target, write)
+        if not written:
+            target.unlink()
+            return DataFile(target.name, 0, 0, day)
+        sync(folder)
+    except OSError as error:
+        raise LakeError(f"writing {target} failed: {error}; nothing was committed, free the disk and retry") from error
+    return DataFile(f"{folder.name}/{name}", written, target.stat().st_size, day)
+
+
+def _write_parquet(bodies: Iterable[pa.Table], path: Path) -> int:
+    """Write tables of one schema one after the other, in row groups of a readable size; returns the number of rows."""
+    stream = iter(bodies)
+    waiting = [next(stream)]
+    written: int = waiting[0].num_rows
     # Without Arrow's own schema in the footer, dictionary-encoded text is plain text to every reader.
-    pq.write_table(body, path, compression="zstd", row_group_size=_ROW_GROUP, store_schema=False)
+    with pq.ParquetWriter(path, waiting[0].schema, compression="zstd", store_schema=False) as writer:
+        for body in stream:
+            if sum(part.num_rows for part in waiting) >= _ROW_GROUP:
+                writer.write_table(pa.concat_tables(waiting), row_group_size=_ROW_GROUP)
+                waiting = []
+            waiting.append(body)
+            written += body.num_rows
+        writer.write_table(pa.concat_tables(waiting), row_group_size=_ROW_GROUP)
+    return written
 
 
 def conform(rows: pa.Table, table: Table) -> pa.Table:
@@ -158,18 +195,21 @@ def conform(rows: pa.Table, table: Table) -> pa.Table:
         raise RowsError(f"rows for table {table.name} cannot be cast to its types: {error}") from error
 
 
-def _by_date(rows: pa.Table, name: str) -> Iterator[tuple[date, pa.Table]]:
+def _by_date(rows: pa.Table | None, table: Table) -> Iterator[tuple[date, list[pa.Table]]]:
     """The rows of each date, without the column."""
+    if rows is None or rows.num_rows == 0:
+        return
+    rows = conform(rows, table)
     dates = rows[PARTITION]
     if dates.null_count:
-        raise RowsError(f"{dates.null_count} of {rows.num_rows} rows for table {name} have no {PARTITION}")
+        raise RowsError(f"{dates.null_count} of {rows.num_rows} rows for table {table.name} have no {PARTITION}")
     body = rows.drop_columns([PARTITION])
     days = sorted(dates.unique().to_pylist())
     if len(days) == 1:
-        yield days[0], body
+        yield days[0], [body]
         return
     for day in days:
-        yield day, body.filter(pc.equal(dates, pa.scalar(day, pa.date32())))
+        yield day, [body.filter(pc.equal(dates, pa.scalar(day, pa.date32())))]
 
 
 def _check_removed(table: Table, removed: list[str]) -> None:
@@ -187,6 +227,16 @@ def _check_drafts(table: Table, added: list[DataFile]) -> None:
         path = table.path / file.path
         if not path.is_file() or path.stat().st_size != file.size:
             raise CommitConflictError(f"the draft {path} was changed before it was committed; retry")
+
+
+def _check_moved(table: Table, added: list[DataFile], removed: list[str]) -> None:
+    before = sum(table.files()[path].rows for path in removed)
+    after = sum(file.rows for file in added)
+    if before != after:
+        raise LakeError(
+            f"moving rows of {table.path}: {len(removed)} files promise {before} rows and hold {after}; nothing was "
+            "committed, compare the files with their backup"
+        )
 
 
 def _actions(

@@ -8,7 +8,7 @@ not at all, and a view needs no latest-wins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import Path
 
@@ -48,11 +48,13 @@ def replace_traces(
     hit = _files_with(lake, handle, part_files, ids)
     rewrites = opened.num_rows > 0 or bool(_files_with(lake, handle, open_files, ids))
     carried = _others(lake, handle, open_files if rewrites else [], ids)
-    kept = _others(lake, handle, hit, ids)
     return commit(
         handle,
-        pa.concat_tables([kept, settled]),
+        settled,
         open_rows=pa.concat_tables([carried, opened]),
+        moved={
+            day: _kept(handle, [file for file in hit if file.date == day], ids) for day in {file.date for file in hit}
+        },
         remove=[file.path for file in (hit + open_files if rewrites else hit)],
         app_id=app_id,
         app_version=app_version,
@@ -109,8 +111,14 @@ def _files_with(lake: Lake, handle: Table, files: list[DataFile], ids: pa.Array)
     return [paths[name] for (name,) in found]
 
 
+def _kept(handle: Table, files: Iterable[DataFile], ids: pa.Array) -> Iterator[pa.Table]:
+    """The rows of one date's part files that belong to none of the traces, as a stream: the files may be large."""
+    for body in handle.bodies(files):
+        yield body.filter(pc.invert(pc.is_in(body["trace_id"], ids)))
+
+
 def _others(lake: Lake, handle: Table, files: list[DataFile], ids: pa.Array) -> pa.Table:
-    """The rows of the files that belong to none of the traces."""
+    """The rows of open files that belong to none of the traces."""
     if not files:
         return handle.schema.empty_table()
     rows = lake.read(handle.name, files=_paths(handle, files)).cast(handle.schema)

@@ -8,7 +8,7 @@ whole files by ``date`` without opening them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import date
 from pathlib import Path
@@ -27,12 +27,12 @@ PART_PREFIX: Final = "part-"
 CURRENT: Final = "_current.json"
 
 # Statistics beyond the number of rows are not kept: trace ids are random, so their minimum and maximum skip nothing.
-# Two days of log are more than a stopped jobs process needs to catch up; beyond them it reads all files again.
+# The log is cleaned by upkeep, after it synced the checkpoint that replaces it, and by nobody else.
 _CONFIGURATION: Final = {
+    "delta.enableExpiredLogCleanup": "false",
     "delta.dataSkippingNumIndexedCols": "0",
-    "delta.logRetentionDuration": "interval 2 days",
 }
-# Checkpoints are upkeep's: delta-rs does not sync them, and would clean the log that an unsynced one replaces.
+# Checkpoints are upkeep's too: delta-rs does not sync them.
 _NO_HOOKS: Final = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
@@ -59,7 +59,9 @@ class Table:
         self.schema = schema
         self._delta = DeltaTable(path)
         self._files: dict[str, DataFile] | None = None
-        self._synced = _last_checkpoint(self.log_path)
+        self._synced = _last_checkpoint(self.log_path)  # upkeep synced it, and so all that it holds
+        self._removals: dict[str, int] = {}
+        self._removals_to = -1
 
     @classmethod
     def create(cls, name: str, path: Path, schema: pa.Schema) -> Table:
@@ -139,6 +141,13 @@ class Table:
             self._files = {file.path: file for file in sorted(listed, key=lambda file: (file.date, file.path))}
         return self._files
 
+    def bodies(self, files: Iterable[DataFile]) -> Iterator[pa.Table]:
+        """The rows of the files as :attr:`body_schema`, by row group; a column younger than its file is null."""
+        for file in files:
+            with pq.ParquetFile(self.path / file.path) as source:
+                for group in range(source.num_row_groups):
+                    yield _widen(source.read_row_group(group), self.body_schema)
+
     def transaction_version(self, app_id: str) -> int | None:
         """The last version that ``app_id`` committed, as this handle sees it; None if it never did."""
         return self._delta.transaction_version(app_id)
@@ -177,6 +186,33 @@ class Table:
         sync(self.log_path)
         self._synced = self.version
 
+    def removals(self) -> Mapping[str, int]:
+        """When each path that the log still knows as removed was removed, in unix milliseconds."""
+        first = min((int(path.stem) for path in self.log_path.glob("*.json") if path.stem.isdigit()), default=0)
+        for version, actions in self.entries(max(self._removals_to, first - 1)):
+            for action in actions:
+                if "remove" in action:
+                    self._removals[action["remove"]["path"]] = action["remove"]["deletionTimestamp"]
+            self._removals_to = version
+        return self._removals
+
+    def forget_removals(self, paths: Iterable[str]) -> None:
+        """Drop paths from :meth:`removals` whose files are deleted, so that it does not grow for ever."""
+        for path in paths:
+            self._removals.pop(path, None)
+
+    def checkpoint(self) -> None:
+        """Write and sync a checkpoint of this version. Until then the log that it sums up must stay."""
+        self._delta.create_checkpoint()
+        sync(self.log_path / f"{self.version:020}.checkpoint.parquet")
+        sync(self.log_path / "_last_checkpoint")
+        sync(self.log_path)
+
+    @property
+    def last_checkpoint(self) -> int:
+        """Version of the last checkpoint, -1 without one."""
+        return _last_checkpoint(self.log_path)
+
     def publish(self) -> None:
         """Replace ``_current.json``, the file list for readers without Delta; call with the lock held."""
         draft = self.path / f".{CURRENT}.draft"
@@ -199,8 +235,15 @@ class Table:
         return [field.name for field in missing]
 
 
+def _widen(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [
+        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
 def _last_checkpoint(log_path: Path) -> int:
-    """Version of the last checkpoint, -1 without one. Upkeep synced it, and so all that it holds."""
     try:
         pointer: dict[str, Any] = json.loads((log_path / "_last_checkpoint").read_text())
     except FileNotFoundError:

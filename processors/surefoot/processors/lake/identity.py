@@ -213,7 +213,7 @@ class IdentityFilter:
 
 
 def identity_hashes(rows: pa.Table) -> Hashes:
-    """A 64-bit hash of each row's identity, about 0.1 microseconds a row; ids that are not hex of the right length take longer."""
+    """A 64-bit hash of each row's identity, some 0.1 us a row; ids that are not hex of the right length take longer."""
     columns = {name: _text(rows[name]) for name in _IDENTITY}
     regular = np.ones(rows.num_rows, dtype=np.bool_)
     for name, column in columns.items():

@@ -99,8 +99,8 @@ class Spool:
         return total
 
     def name_of(self, sequence: int) -> str:
-        """File name of a segment; names sort like sequences."""
-        return f"{sequence:016d}{SUFFIX}"
+        """File name of a segment; names sort like sequences, and differ between receiver ids."""
+        return f"{sequence:016d}-{self.receiver_id.hex[:8]}{SUFFIX}"
 
     def next_sequence(self) -> int:
         """A number above every one used so far, also by segments that were removed since. The collector only.

@@ -35,3 +35,7 @@ class RowsError(LakeError):
 
 class QueryError(ProcessorsError):
     """A query was refused or failed."""
+
+
+class DecodeError(ProcessorsError):
+    """An acknowledged request cannot be decoded; it was checked before, so this is a defect."""

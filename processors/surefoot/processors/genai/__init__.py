@@ -1,0 +1,1 @@
+"""Understand: dialects to canonical columns; whole traces to runs, calls and verdicts."""

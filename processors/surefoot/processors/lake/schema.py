@@ -296,7 +296,7 @@ SLO_MINUTES: Final = pa.schema(
 )
 
 # Tables that the writer fills, in the order in which it commits them.
-RAW_TABLES: Final = ("spans", "contents", "logs", "metric_points")
+RAW_TABLES: Final = ("contents", "spans", "logs", "metric_points")
 # Tables that jobs derive from a whole trace and replace by trace.
 TRACE_TABLES: Final = ("runs", "tool_calls", "model_calls", "verdicts")
 

@@ -1,0 +1,113 @@
+"""Message contents leave the attributes and go to a table of their own, with its own retention and access.
+
+Rule: no reasoning is ever kept. Parts of type ``reasoning`` or ``thinking`` are taken out of a content before it is
+stored; a content that mentions one and cannot be parsed is not stored at all.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from surefoot.processors.lake.schema import CONTENTS as CONTENT_SCHEMA
+from surefoot.processors.otlp.arrays import map_from
+
+REASONING: Final = frozenset({"reasoning", "thinking", "redacted_thinking"})
+_MENTIONS = r'"(reasoning|thinking|redacted_thinking|reasoning_content|thinking_blocks)"'
+# Older conventions send each message as a log event whose body is the message.
+_MESSAGE_EVENTS = r"^gen_ai\.((system|user|assistant|tool)\.message|choice)$"
+_REASONING_KEYS: Final = frozenset({"reasoning", "reasoning_content", "thinking", "thinking_blocks"})
+
+
+def split_contents(owners: pa.Table, maps: pa.MapArray, keys: frozenset[str]) -> tuple[pa.MapArray, pa.Table]:
+    """Attribute maps without contents, and the contents as rows. ``owners`` has one row per map."""
+    kept, rows, names, values = _split(maps, keys)
+    return kept, _rows(owners, rows, names, values)
+
+
+def split_event_contents(owners: pa.Table, events: pa.ListArray, keys: frozenset[str]) -> tuple[pa.ListArray, pa.Table]:
+    """The same for the attributes of span events."""
+    items = events.flatten()
+    kept, event_rows, names, values = _split(items.field("attributes"), keys)
+    if len(names) == 0:
+        return events, CONTENT_SCHEMA.empty_table()
+    owner_of_event = pc.list_parent_indices(events).to_numpy(zero_copy_only=False)
+    struct = pa.StructArray.from_arrays(
+        [items.field("name"), items.field("time_unix_nano"), kept], names=["name", "time_unix_nano", "attributes"]
+    )
+    offsets = pa.array(np.asarray(events.offsets) - events.offsets[0].as_py())
+    return pa.ListArray.from_arrays(offsets, struct), _rows(owners, owner_of_event[event_rows], names, values)
+
+
+def split_log_contents(logs: pa.Table, keys: frozenset[str]) -> tuple[pa.Table, pa.Table]:
+    """Log rows without contents, and the contents as rows: of their attributes, and the bodies of message events."""
+    owners = logs.append_column("start_time", logs["time"])
+    attributes, contents = split_contents(owners, logs["attributes"].combine_chunks(), keys)
+    logs = logs.set_column(logs.schema.get_field_index("attributes"), "attributes", attributes)
+    spoken = pc.fill_null(pc.match_substring_regex(logs["event_name"], _MESSAGE_EVENTS), fill_value=False)
+    spoken = spoken.combine_chunks()
+    if not pc.any(spoken).as_py():
+        return logs, contents
+    rows = np.flatnonzero(spoken.to_numpy(zero_copy_only=False))
+    taken = logs.take(pa.array(rows))
+    bodies = _rows(owners, rows, taken["event_name"].combine_chunks(), taken["body"].combine_chunks())
+    body = pc.if_else(spoken, pa.scalar(None, pa.string()), logs["body"])
+    return logs.set_column(logs.schema.get_field_index("body"), "body", body), pa.concat_tables([contents, bodies])
+
+
+def _split(maps: pa.MapArray, wanted: frozenset[str]) -> tuple[pa.MapArray, Any, pa.Array, pa.Array]:
+    offsets = np.asarray(maps.offsets)
+    first, last = int(offsets[0]), int(offsets[-1])
+    keys, values = maps.keys.slice(first, last - first), maps.items.slice(first, last - first)
+    encoded = keys.dictionary_encode()
+    prefixes = tuple(key for key in wanted if key.endswith("."))
+    codes = [c for c, key in enumerate(encoded.dictionary.to_pylist()) if key in wanted or key.startswith(prefixes)]
+    is_content = np.isin(encoded.indices.to_numpy(zero_copy_only=False), codes)
+    rows = np.repeat(np.arange(len(maps)), np.diff(offsets))
+    if not is_content.any():
+        return maps, rows[:0], keys.slice(0, 0), values.slice(0, 0)
+    stay, go = pa.array(np.flatnonzero(~is_content)), pa.array(np.flatnonzero(is_content))
+    kept = map_from(rows[~is_content], keys.take(stay), values.take(stay), len(maps))
+    return kept, rows[is_content], keys.take(go), values.take(go)
+
+
+def _rows(owners: pa.Table, rows: Any, names: pa.Array, values: pa.Array) -> pa.Table:
+    values = without_reasoning(values)
+    present = values.is_valid()
+    rows = pa.array(rows).filter(present)
+    owned = owners.select(["trace_id", "span_id", "start_time", "received_at", "source", "date"]).take(rows)
+    table = owned.append_column("name", names.filter(present)).append_column("content", values.filter(present))
+    return table.select(CONTENT_SCHEMA.names).cast(CONTENT_SCHEMA)
+
+
+def without_reasoning(values: pa.StringArray) -> pa.StringArray:
+    """Contents with their reasoning parts taken out; null where that is not possible."""
+    mentions = pc.fill_null(pc.match_substring_regex(values, _MENTIONS), fill_value=False)
+    if not pc.any(mentions).as_py():
+        return values
+    cleaned = [_clean(value) for value in values.filter(mentions).to_pylist()]
+    return pc.replace_with_mask(values, mentions, pa.array(cleaned, pa.string()))
+
+
+def _clean(value: str) -> str | None:
+    try:
+        content = json.loads(value)
+    except ValueError:
+        return None
+    return json.dumps(_pruned(content), ensure_ascii=False)
+
+
+def _pruned(content: Any) -> Any:
+    if isinstance(content, list):
+        return [_pruned(item) for item in content if not _is_reasoning(item)]
+    if isinstance(content, dict):
+        return {key: _pruned(item) for key, item in content.items() if key not in _REASONING_KEYS}
+    return content
+
+
+def _is_reasoning(item: Any) -> bool:
+    return isinstance(item, dict) and (item.get("type") in REASONING or item.get("part_kind") in REASONING)

@@ -1,0 +1,51 @@
+"""OpenTelemetry GenAI conventions: the current names, and the older ones that are still on the wire.
+
+Names: open-telemetry/semantic-conventions-genai (2026-08) and core up to v1.41; older spellings from its
+migration guide.
+"""
+
+from __future__ import annotations
+
+from surefoot.instrumentation import semconv
+from surefoot.processors.genai.dialects.dialect import Dialect
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "operation": (semconv.OPERATION_NAME,),
+    "agent_name": (semconv.AGENT_NAME,),
+    "agent_id": (semconv.AGENT_ID,),
+    "agent_version": (semconv.AGENT_VERSION,),
+    "conversation_id": (semconv.CONVERSATION_ID,),
+    "workflow_name": (semconv.WORKFLOW_NAME,),
+    "tool_name": (semconv.TOOL_NAME,),
+    "tool_call_id": (semconv.TOOL_CALL_ID,),
+    "tool_type": (semconv.TOOL_TYPE,),
+    "provider_name": (semconv.PROVIDER_NAME, "gen_ai.system"),
+    "request_model": (semconv.REQUEST_MODEL,),
+    "response_model": (semconv.RESPONSE_MODEL,),
+    "response_id": (semconv.RESPONSE_ID,),
+    "finish_reasons": (semconv.FINISH_REASONS, "gen_ai.response.finish_reason"),
+    "output_type": (semconv.OUTPUT_TYPE, "gen_ai.openai.request.response_format"),
+    "time_to_first_chunk": (semconv.TIME_TO_FIRST_CHUNK,),
+    "input_tokens": (semconv.INPUT_TOKENS, "gen_ai.usage.prompt_tokens"),
+    "output_tokens": (semconv.OUTPUT_TOKENS, "gen_ai.usage.completion_tokens"),
+    "cache_read_tokens": (semconv.CACHE_READ_TOKENS, "gen_ai.usage.cache_read_input_tokens"),
+    "cache_write_tokens": (
+        semconv.CACHE_WRITE_TOKENS,
+        "gen_ai.usage.cache_creation.input_tokens",
+        "gen_ai.usage.cache_creation_input_tokens",
+    ),
+    "reasoning_tokens": (semconv.REASONING_TOKENS, "gen_ai.usage.reasoning_tokens"),
+}
+
+CONTENTS = semconv.CONTENT_ATTRIBUTES | {"gen_ai.prompt", "gen_ai.completion", "gen_ai.prompt.", "gen_ai.completion."}
+
+DIALECT = Dialect(
+    name="otel_genai",
+    scopes=frozenset(
+        {"surefoot", "opentelemetry.instrumentation.genai.", "opentelemetry.instrumentation.google_genai."}
+    ),
+    markers=frozenset({"gen_ai."}),
+    columns=COLUMNS,
+    operations={"unknown": None},
+    contents=CONTENTS,
+)

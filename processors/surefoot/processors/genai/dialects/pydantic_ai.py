@@ -1,0 +1,31 @@
+"""pydantic-ai, which emits by itself: the conventions, with its own older names beside them.
+
+``gen_ai.aggregated_usage.*`` on its agent span is a sum over model calls and is not a call's usage, so it is no column.
+"""
+
+from __future__ import annotations
+
+from surefoot.instrumentation import semconv
+from surefoot.processors.genai.dialects import otel_genai
+from surefoot.processors.genai.dialects.dialect import Dialect
+
+DIALECT = Dialect(
+    name="pydantic_ai",
+    scopes=frozenset({"pydantic-ai"}),
+    markers=frozenset({"pydantic_ai."}),
+    columns={
+        **otel_genai.COLUMNS,
+        "agent_name": (semconv.AGENT_NAME, "agent_name"),
+        "request_model": (semconv.REQUEST_MODEL, "model_name"),
+    },
+    operations=otel_genai.DIALECT.operations,
+    contents=otel_genai.CONTENTS
+    | {
+        "all_messages_events",
+        "events",
+        "final_result",
+        "pydantic_ai.all_messages",
+        "tool_arguments",
+        "tool_response",
+    },
+)

@@ -1,0 +1,65 @@
+"""Attribute text to typed columns, vectorised: right or null, never an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# What exporters write when they were told to hide a value.
+PLACEHOLDERS = pa.array(["<REDACTED>", "__REDACTED__", "[REDACTED]"])
+_INTEGER = r"^\s*[+-]?[0-9]{1,18}(\.0+)?\s*$"
+_NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+
+
+def as_text(values: pa.StringArray) -> pa.StringArray:
+    """Text as it is; text that is JSON-encoded once more is unwrapped; a placeholder is null."""
+    values = pc.if_else(pc.is_in(values, PLACEHOLDERS), pa.scalar(None, pa.string()), values)
+    quoted = pc.fill_null(pc.and_(pc.starts_with(values, '"'), pc.ends_with(values, '"')), fill_value=False)
+    if not pc.any(quoted).as_py():
+        return values
+    return pc.replace_with_mask(values, quoted, pa.array([_unquoted(v) for v in values.filter(quoted).to_pylist()]))
+
+
+def as_int(values: pa.StringArray) -> pa.Int64Array:
+    """Whole numbers written as such, as ``5.0``, or in quotes."""
+    text = pc.utf8_trim(values, '" ')
+    whole = pc.replace_substring_regex(_only(text, _INTEGER), r"\.0+\s*$|\s|\+", "")
+    return whole.cast(pa.int64())
+
+
+def as_float(values: pa.StringArray) -> pa.DoubleArray:
+    """Finite numbers."""
+    text = pc.utf8_trim(values, '" ')
+    return _only(text, _NUMBER).cast(pa.float64())
+
+
+def as_json_list(values: pa.StringArray) -> pa.StringArray:
+    """A JSON list as it is; a scalar becomes a list of one."""
+    present = values.is_valid()
+    alone = pc.and_(present, pc.invert(pc.fill_null(pc.starts_with(values, "["), fill_value=False)))
+    wrapped = pa.array([json.dumps([value]) for value in values.filter(alone).to_pylist()], pa.string())
+    return pc.replace_with_mask(values, alone, wrapped) if len(wrapped) else values
+
+
+def renamed(values: pa.StringArray, names: Mapping[str, str | None]) -> pa.StringArray:
+    """Values that ``names`` knows replaced by what it says (None: null)."""
+    encoded = values.dictionary_encode()
+    new = pa.array([names.get(value, value) for value in encoded.dictionary.to_pylist()], pa.string())
+    return new.take(encoded.indices)
+
+
+def _only(text: pa.StringArray, pattern: str) -> pa.StringArray:
+    matches = pc.fill_null(pc.match_substring_regex(text, pattern), fill_value=False)
+    return pc.if_else(matches, text, pa.scalar(None, pa.string()))
+
+
+def _unquoted(value: str) -> Any:
+    try:
+        inner = json.loads(value)
+    except ValueError:
+        return value
+    return inner if isinstance(inner, str) else value

@@ -104,14 +104,12 @@ def tokens(runs: Runs, models: list[Span], count: Callable[[Span], int | None]) 
 
 
 def _sub_runs_first(runs: Runs) -> list[Run]:
-    """All runs, each after those directly under it; runs of a circle (broken parents) last."""
+    """All runs, each after those directly under it."""
     waiting = Counter(run.parent for run in runs.by_id.values() if run.parent is not None)
     ready = [run for run in runs.by_id.values() if not waiting[run.span_id]]
     for run in ready:
-        above = runs.by_id.get(run.parent or "")
-        if above is not None:
-            waiting[above.span_id] -= 1
-            if not waiting[above.span_id]:
-                ready.append(above)
-    done = {run.span_id for run in ready}
-    return ready + [run for run in runs.by_id.values() if run.span_id not in done]
+        if run.parent is not None:
+            waiting[run.parent] -= 1
+            if not waiting[run.parent]:
+                ready.append(runs.by_id[run.parent])
+    return ready

@@ -140,9 +140,7 @@ def _parent(
     A parent that never came may be a caller that reports elsewhere. So only a run that did not finish, and for that
     reason lost spans, takes in a run by time alone.
     """
-    if end is None or end == head:
-        return None
-    if end in heads:
+    if end is None or end in heads:
         return end
     if end in trace.spans:
         return None

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from surefoot.instrumentation import semconv
+from surefoot.processors.genai.tree import without_circles
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -155,6 +156,7 @@ def build(
         known = unique.get(span.span_id)
         if known is None or (span.end_unix_nano, span.received_us) > (known.end_unix_nano, known.received_us):
             unique[span.span_id] = span
+    unique = without_circles(unique)
     ordered = sorted(events, key=lambda e: (e.time_unix_nano, e.span_id or "", e.received_us))
     evaluations = tuple(event for event in ordered if event.event_name == semconv.EVALUATION_EVENT)
     starts: dict[str, Event] = {}

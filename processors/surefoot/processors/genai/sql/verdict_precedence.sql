@@ -1,32 +1,37 @@
--- The verdict that counts for each run and kind, of those that nothing supersedes.
+-- Every verdict on a run that nothing supersedes, with its place in the order of precedence.
 --
--- Precedence: final before provisional; then human, executable, model, unnamed graders; then the newest. Two that are
--- equal in all of that are told apart by their id, so the answer never depends on the order of rows. An unresolved
--- verdict counts like any other: a final "cannot tell" outranks a provisional pass.
--- Runs on DuckDB, Spark and ClickHouse. Reads: verdicts.
-SELECT run_id, kind, verdict_id, verdict, severity, finality, grader_kind, grader_name, occurred_at, received_at
-FROM (
-  SELECT
-    v.run_id,
-    v.kind,
-    v.verdict_id,
-    v.verdict,
-    v.severity,
-    v.finality,
-    v.grader_kind,
-    v.grader_name,
-    v.occurred_at,
-    v.received_at,
-    row_number() OVER (
-      PARTITION BY v.run_id, v.kind
-      ORDER BY
-        CASE v.finality WHEN 'final' THEN 0 ELSE 1 END,
-        CASE v.grader_kind WHEN 'human' THEN 0 WHEN 'executable' THEN 1 WHEN 'model' THEN 2 ELSE 3 END,
-        v.occurred_at DESC,
-        v.verdict_id
-    ) AS place
-  FROM verdicts v
-  WHERE v.run_id IS NOT NULL
-    AND v.verdict_id NOT IN (SELECT supersedes FROM verdicts WHERE supersedes IS NOT NULL)
-) ranked
-WHERE place = 1
+-- Precedence: final before provisional; then human, executable, model, other graders; then the newest; then the greater
+-- verdict_id, so the answer never depends on the order of rows. An unresolved verdict has its place like any other: a
+-- final "cannot tell" stands before a provisional pass.
+-- place_in_kind = 1 is the verdict of a run's outcome (kind outcome); place_in_name = 1 is the one that counts of each
+-- rule (kind process), where one broken rule is not healed by others that were kept.
+-- The text runs on DuckDB, Spark and ClickHouse. It reads the table verdicts.
+SELECT
+  run_id,
+  kind,
+  name,
+  verdict_id,
+  verdict,
+  severity,
+  finality,
+  grader_kind,
+  occurred_at,
+  row_number() OVER (
+    PARTITION BY run_id, kind
+    ORDER BY
+      CASE WHEN finality = 'final' THEN 0 ELSE 1 END,
+      CASE grader_kind WHEN 'human' THEN 0 WHEN 'executable' THEN 1 WHEN 'model' THEN 2 ELSE 3 END,
+      occurred_at DESC,
+      verdict_id DESC
+  ) AS place_in_kind,
+  row_number() OVER (
+    PARTITION BY run_id, kind, name
+    ORDER BY
+      CASE WHEN finality = 'final' THEN 0 ELSE 1 END,
+      CASE grader_kind WHEN 'human' THEN 0 WHEN 'executable' THEN 1 WHEN 'model' THEN 2 ELSE 3 END,
+      occurred_at DESC,
+      verdict_id DESC
+  ) AS place_in_name
+FROM verdicts
+WHERE run_id IS NOT NULL
+  AND verdict_id NOT IN (SELECT supersedes FROM verdicts WHERE supersedes IS NOT NULL)

@@ -1,0 +1,58 @@
+"""Derivation is a function of the set of spans and events: any order, any duplicates, the same rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.random_traces import traces
+from support.traces import trace_of
+from surefoot.processors.genai.rows import derive_trace, evaluate_trace
+
+Row = dict[str, Any]
+
+
+@settings(max_examples=200, deadline=None)
+@given(traces(), st.randoms(use_true_random=False), st.sampled_from([5.0, 5000.0]))
+def test_order_and_duplicates_change_nothing(rows: list[Row], dice: Any, now: float) -> None:
+    expected = derive_trace(trace_of(*rows, now=now))
+    shuffled = rows + [row for row in rows if dice.random() < 0.3]
+    dice.shuffle(shuffled)
+    trace = trace_of(*shuffled, now=now)
+    derived = derive_trace(trace)
+    assert derived == expected
+    before = trace_of(*rows, now=now)
+    assert evaluate_trace(trace, derived.index, trace.settled) == evaluate_trace(before, expected.index, before.settled)
+
+
+@settings(max_examples=200, deadline=None)
+@given(traces(), st.sampled_from([5.0, 5000.0]))
+def test_nothing_is_counted_twice(rows: list[Row], now: float) -> None:
+    derived = derive_trace(trace_of(*rows, now=now))
+    runs = {row["run_id"]: row for row in derived.runs}
+    assert len(runs) == len(derived.runs)
+    for calls, count in ((derived.tool_calls, "tool_calls"), (derived.model_calls, "model_calls")):
+        assert len({row["span_id"] for row in calls}) == len(calls)
+        inside = [row["run_id"] for row in calls if row["run_id"] is not None]
+        assert {run_id: inside.count(run_id) for run_id in runs} == {key: row[count] for key, row in runs.items()}
+    for row in derived.runs:
+        seen = set()
+        above = row
+        while above["parent_run_id"] is not None:
+            assert above["run_id"] not in seen
+            seen.add(above["run_id"])
+            above = runs[above["parent_run_id"]]
+    told = {row["run_id"] for row in derived.model_calls if row["input_tokens"] is not None}
+    for run_id in told & runs.keys():
+        own = [row["input_tokens"] or 0 for row in derived.model_calls if row["run_id"] == run_id]
+        assert runs[run_id]["input_tokens"] == sum(own)
+
+
+@settings(max_examples=100, deadline=None)
+@given(traces(), st.floats(1, 2000))
+def test_when_the_trace_is_quiet_no_run_is_running_and_before_that_none_is_made_up(rows: list[Row], now: float) -> None:
+    trace = trace_of(*rows, now=now)
+    outcomes = {row["outcome"] for row in derive_trace(trace).runs}
+    assert not outcomes & ({"running"} if trace.quiet else {"abandoned", "unknown"})

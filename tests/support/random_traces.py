@@ -37,7 +37,7 @@ def _node(draw: st.DrawFn, trace: str, number: int) -> list[Row]:
         if operation == "execute_tool"
         else None,
         "input_tokens": draw(st.one_of(st.none(), st.integers(0, 50))),
-        "response_id": draw(st.sampled_from([None, f"r-{trace[:4]}-{number}", "constant"]))
+        "response_id": draw(st.sampled_from([None, f"r-{trace[-4:]}-{number}", "constant"]))
         if operation == "chat"
         else None,
         "task_id": draw(st.sampled_from([None, "t1"])),
@@ -53,6 +53,9 @@ def _node(draw: st.DrawFn, trace: str, number: int) -> list[Row]:
     if operation == "invoke_agent" and draw(st.booleans()):
         rows.append(run_started(name, at, trace=trace))
     if draw(st.integers(0, 3)) == 0:
-        label = draw(st.sampled_from(["pass", "fail", "perhaps"]))
-        rows.append(evaluation(name, at + 15, trace=trace, attributes={"score.label": label}))
+        told = {"score.label": draw(st.sampled_from(["pass", "fail", "perhaps"]))}
+        home = draw(st.sampled_from([trace, trace, None]))
+        if home is None:
+            told["gen_ai.response.id"] = f"r-{trace[-4:]}-{draw(st.integers(0, number))}"
+        rows.append(evaluation(name if home else None, at + 15, trace=home, attributes=told))
     return rows

@@ -14,7 +14,7 @@ from surefoot.processors.genai.rows import derive_trace, evaluate_trace
 Row = dict[str, Any]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(traces(), st.randoms(use_true_random=False), st.sampled_from([5.0, 5000.0]))
 def test_order_and_duplicates_change_nothing(rows: list[Row], dice: Any, now: float) -> None:
     expected = derive_trace(trace_of(*rows, now=now))
@@ -27,7 +27,7 @@ def test_order_and_duplicates_change_nothing(rows: list[Row], dice: Any, now: fl
     assert evaluate_trace(trace, derived.index, trace.settled) == evaluate_trace(before, expected.index, before.settled)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(traces(), st.sampled_from([5.0, 5000.0]))
 def test_nothing_is_counted_twice(rows: list[Row], now: float) -> None:
     derived = derive_trace(trace_of(*rows, now=now))
@@ -50,7 +50,7 @@ def test_nothing_is_counted_twice(rows: list[Row], now: float) -> None:
         assert runs[run_id]["input_tokens"] == sum(own)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(traces(), st.floats(1, 2000))
 def test_when_the_trace_is_quiet_no_run_is_running_and_before_that_none_is_made_up(rows: list[Row], now: float) -> None:
     trace = trace_of(*rows, now=now)

@@ -1,31 +1,34 @@
 """The durable log: appends are acknowledged only after one fsync that many of them share (group commit).
 
 One thread owns the open segment. Callers hand it a record and wait on a future; the thread takes all that are waiting,
-writes them, syncs once and resolves them together. Rule: a future that resolves without an exception means that its
-record survives a kill and a power loss. When the disk is full or read-only every waiting future fails with a retryable
-error, what was half written is cut, and the next append tries again, so the log recovers by itself.
+writes them, syncs once and resolves them together.
+
+Rule 1: a future that resolves without an exception means that its record survives a kill and a power loss. When the
+disk refuses, every waiting future fails with a retryable error, what was half written is cut, and the log tries again
+by itself once a second.
+Rule 2: no segment is begun before the one before it is sealed, because the writer counts every sequence number below
+the highest that it has seen as done: a segment sealed late would be lost.
 """
 
 from __future__ import annotations
 
 import errno
 import logging
-import os
 import queue
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 
 from surefoot.collector.errors import UnavailableError
-from surefoot.collector.segment import HEADER_BYTES, Record, encode_header, encode_record
-from surefoot.collector.spool import Spool, sync_folder
+from surefoot.collector.segment import Payload, Record, SegmentWriter, encode_record
+from surefoot.collector.spool import Spool
 
 log = logging.getLogger("surefoot.collector")
 
-_DISK_RETRY_SECONDS = 5.0
-_GROUP_BYTES = 8 << 20  # written before a sync even if more is waiting: an 8 MiB fdatasync took 5 ms here
+_RETRY_SECONDS = 5.0  # what senders are told
+_PROBE_SECONDS = 1.0  # how often the log itself looks whether the disk works again
+_GROUP_BYTES = 8 << 20  # written before a sync even if more is waiting: an 8 MiB fdatasync took 5 ms
 _REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
@@ -34,13 +37,7 @@ _REASONS = {
     errno.EFBIG: "a file may not grow any more",
 }
 
-
-@dataclass(slots=True)
-class _Open:
-    path: Path
-    descriptor: int
-    size: int
-    since: float  # time.monotonic() at the first record
+_Waiting = tuple[Payload, Future[None]]
 
 
 class DurableLog:
@@ -50,8 +47,10 @@ class DurableLog:
         self._spool = spool
         self._segment_bytes = segment_bytes
         self._segment_seconds = segment_seconds
-        self._waiting: queue.SimpleQueue[tuple[bytes, Future[None]] | None] = queue.SimpleQueue()
-        self._open: _Open | None = None
+        self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._open: SegmentWriter | None = None
+        self._due = 0.0  # time.monotonic() at which the open segment is sealed whatever its size
+        self._unsealed: Path | None = None  # closed, but the move to the sealed ones failed
         self._trouble: str | None = None
         self.sealed_total = 0
         self.bytes_total = 0
@@ -67,6 +66,8 @@ class DurableLog:
     def append(self, record: Record) -> Future[None]:
         """Queue a record. The future resolves once it is on disk, or fails with UnavailableError."""
         future: Future[None] = Future()
+        # A waiting caller may be cancelled; its future must stay resolvable, for the thread resolves a whole group.
+        future.set_running_or_notify_cancel()
         self._waiting.put((encode_record(record), future))
         return future
 
@@ -79,23 +80,20 @@ class DurableLog:
         running = True
         while running:
             group, running = self._take_group()
-            if group:
+            if group or self._trouble is not None:
                 self._commit(group)
-            if self._open is not None and (not running or self._is_due(self._open)):
-                self._seal(self._open)
+            if self._is_due() or not running:
+                self._rotate()
 
-    def _take_group(self) -> tuple[list[tuple[bytes, Future[None]]], bool]:
-        """What is waiting now, at least one unless the open segment comes of age first; False after close."""
-        timeout = None
-        if self._open is not None:
-            timeout = max(0.0, self._open.since + self._segment_seconds - time.monotonic())
-        group: list[tuple[bytes, Future[None]]] = []
+    def _take_group(self) -> tuple[list[_Waiting], bool]:
+        """What is waiting now; may be empty when there is something to do by itself. False after close."""
+        group: list[_Waiting] = []
         size = 0
         try:
-            item = self._waiting.get(timeout=timeout)
+            item = self._waiting.get(timeout=self._patience())
             while item is not None:
                 group.append(item)
-                size += len(item[0])
+                size += len(item[0].data)
                 if size >= _GROUP_BYTES:
                     return group, True
                 item = self._waiting.get_nowait()
@@ -103,76 +101,77 @@ class DurableLog:
             return group, True
         return group, False
 
-    def _commit(self, group: list[tuple[bytes, Future[None]]]) -> None:
+    def _patience(self) -> float | None:
+        """Seconds until there is something to do without a caller, or None."""
+        if self._trouble is not None:
+            return _PROBE_SECONDS
+        return None if self._open is None else max(0.0, self._due - time.monotonic())
+
+    def _commit(self, group: list[_Waiting]) -> None:
         try:
-            self._write([data for data, _ in group])
-        except OSError as error:
-            reason = _REASONS.get(error.errno or 0, f"writing failed: {error}")
-            if self._trouble != reason:
-                log.error(
-                    "Nothing is acknowledged: %s (%s). Senders are asked to come again.", reason, self._spool.path
-                )
-            self._trouble = reason
-            self._abandon_segment()
+            self._write([payload for payload, _ in group])
+        except Exception as error:  # noqa: BLE001 - whatever it is, every waiting sender must get an answer
+            self._tell(error)
+            self._give_up_segment()
+            refusal = f"Cannot store the request: {self._trouble}."
             for _, future in group:
-                future.set_exception(UnavailableError(f"Cannot store the request: {reason}.", _DISK_RETRY_SECONDS))
+                future.set_exception(UnavailableError(refusal, _RETRY_SECONDS))
             return
         if self._trouble is not None:
             log.warning("Writing works again in %s.", self._spool.path)
-        self._trouble = None
+            self._trouble = None
         for _, future in group:
             future.set_result(None)
 
-    def _write(self, group: list[bytes]) -> None:
+    def _write(self, payloads: list[Payload]) -> None:
+        """Write and sync. Without payloads it shows whether writing works; a segment without records is never kept."""
         if self._open is None:
-            self._open = self._start()
-        data = b"".join(group)
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._open.descriptor, view) :]
-        os.fdatasync(self._open.descriptor)
-        self._open.size += len(data)
-        self.bytes_total += len(data)
+            self._seal()
+            self._open = self._spool.begin_segment()
+            self._due = time.monotonic() + self._segment_seconds
+        self.bytes_total += self._open.append(payloads)
         self.syncs_total += 1
 
-    def _start(self) -> _Open:
-        sequence = self._spool.next_sequence()
-        path = self._spool.open_folder / self._spool.name_of(sequence)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        opened = _Open(path, descriptor, HEADER_BYTES, time.monotonic())
+    def _is_due(self) -> bool:
+        opened = self._open
+        return opened is not None and (opened.size >= self._segment_bytes or time.monotonic() >= self._due)
+
+    def _rotate(self) -> None:
         try:
-            os.write(descriptor, encode_header(self._spool.receiver_id, sequence, time.time_ns()))
-            sync_folder(self._spool.open_folder)
-        except OSError:
-            os.close(descriptor)
-            raise
-        return opened
+            self._seal()
+        except OSError as error:
+            self._tell(error)
 
-    def _is_due(self, opened: _Open) -> bool:
-        return opened.size >= self._segment_bytes or time.monotonic() >= opened.since + self._segment_seconds
+    def _seal(self) -> None:
+        """Close the open segment and move it to the sealed ones; a move that failed earlier is made up for."""
+        if self._open is not None:
+            self._unsealed, opened, self._open = self._open.path, self._open, None
+            opened.close()
+        if self._unsealed is not None:
+            self.sealed_total += self._spool.seal(self._unsealed)
+            self._unsealed = None
 
-    def _seal(self, opened: _Open) -> None:
-        """The segment's data is synced already. If the move fails, recovery at the next start seals it."""
-        os.close(opened.descriptor)
-        self._open = None
-        try:
-            self._spool.seal(opened.path)
-        except OSError:
-            log.exception("Could not seal %s; it is sealed when the collector starts again.", opened.path)
-            return
-        self.sealed_total += 1
-
-    def _abandon_segment(self) -> None:
+    def _give_up_segment(self) -> None:
         """After a failed write: cut what was not acknowledged and seal the rest, so that no later append follows it."""
-        opened, self._open = self._open, None
-        if opened is None:
+        if self._open is None:
             return
         try:
-            os.ftruncate(opened.descriptor, opened.size)
-            os.fsync(opened.descriptor)
-        except OSError:
-            # The tail stays; its records were not acknowledged. They are whole or torn, and both are safe: a sender
-            # that sends a whole one again sends the same span ids.
-            log.exception("Could not cut %s after a failed write.", opened.path)
-        self._open = None
-        self._seal(opened)
+            self._open.cut()
+        except OSError as error:
+            # The tail stays. Its records are torn or whole, and both are safe: a sender that sends a whole one again
+            # sends the same span ids.
+            log.error("Could not cut %s after a failed write: %s.", self._open.path, error)
+        self._rotate()
+
+    def _tell(self, error: Exception) -> None:
+        """Remember why nothing can be written; said once, not for every request."""
+        number = error.errno if isinstance(error, OSError) else None
+        reason = _REASONS.get(number or 0, f"writing failed: {error}")
+        if self._trouble != reason:
+            log.error(
+                "Nothing is acknowledged: %s (%s). Senders are asked to come again.",
+                reason,
+                self._spool.path,
+                exc_info=None if number in _REASONS else error,
+            )
+        self._trouble = reason

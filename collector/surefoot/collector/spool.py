@@ -3,11 +3,12 @@
     receiver.json   this receiver's id, made once per spool (a reused id would make new segments look committed), and
                     the last sequence number that was used
     lock            held by the one collector that may write here
-    open/           the segment being written
+    open/           the segment being written, one at most
     sealed/         whole segments, oldest first by sequence
     quarantine/     segments and stretches that nobody could process, with the reason beside them
 
-Rule: a sequence number is used once. Names carry it, so the order of names is the order of arrival.
+Rule: a sequence number is used once, and segments become visible in ``sealed/`` in the order of their numbers: the
+writer takes every number below the highest that it has committed for one that it has committed too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.collector.errors import SegmentError, SpoolError
-from surefoot.collector.segment import HEADER_BYTES, Segment, read_segment
+from surefoot.collector.segment import HEADER_BYTES, Segment, SegmentWriter, read_segment
 
 SUFFIX = ".segment"
 
@@ -49,20 +50,31 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 class Spool:
-    """A spool folder; made if it is missing. Safe to use from several processes as the methods say."""
+    """A spool folder; made if it is missing. Safe to use from several processes as the methods say.
+
+    Raises SpoolError if the folder cannot be used.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.open_folder = path / "open"
         self.sealed_folder = path / "sealed"
         self.quarantine_folder = path / "quarantine"
-        for folder in (self.open_folder, self.sealed_folder, self.quarantine_folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        self.receiver_id = uuid.UUID(self._identity()["receiver_id"])
+        try:
+            for folder in (self.open_folder, self.sealed_folder, self.quarantine_folder):
+                folder.mkdir(parents=True, exist_ok=True)
+            self.receiver_id = uuid.UUID(self._identity()["receiver_id"])
+        except OSError as error:
+            raise SpoolError(f"Cannot use {path} as a spool: {error}. Choose a folder that can be written.") from error
 
     def sealed(self) -> list[Path]:
-        """Whole segments, oldest first. Any process."""
-        return sorted(self.sealed_folder.glob(f"*{SUFFIX}"))
+        """Whole segments, oldest first, none missing before the last. Any process.
+
+        A folder is listed in several steps, and one listing may show a segment but not an older one that was moved
+        in meanwhile. A second listing shows whatever is older than what the first one showed.
+        """
+        last = {_receiver_of(path): path for path in self._listed()}
+        return [path for path in self._listed() if _receiver_of(path) in last and path <= last[_receiver_of(path)]]
 
     def remove(self, segment: Path) -> None:
         """Delete a sealed segment that every table holds. The writer only."""
@@ -102,8 +114,20 @@ class Spool:
         """File name of a segment; names sort like sequences, and differ between receiver ids."""
         return f"{sequence:016d}-{self.receiver_id.hex[:8]}{SUFFIX}"
 
-    def next_sequence(self) -> int:
-        """A number above every one used so far, also by segments that were removed since. The collector only.
+    def begin_segment(self) -> SegmentWriter:
+        """Start the next segment; its name survives a power loss. The collector only. Raises OSError."""
+        sequence = self._next_sequence()
+        writer = SegmentWriter(self.open_folder / self.name_of(sequence), self.receiver_id, sequence, time.time_ns())
+        try:
+            sync_folder(self.open_folder)
+        except OSError:
+            writer.close()
+            writer.path.unlink()
+            raise
+        return writer
+
+    def _next_sequence(self) -> int:
+        """A number above every one used so far, also by segments that were removed since.
 
         It is kept in the same file as the receiver id: whoever loses the one loses the other, and a fresh id makes
         every number new again.
@@ -128,19 +152,27 @@ class Spool:
                     told.append(f"{error} It was set aside.")
                 path.unlink()
                 continue
-            told += self._cut_torn_tail(path, segment)
+            told += _cut_torn_tail(path, segment)
             self.seal(path)
         sync_folder(self.open_folder)
         return told
 
-    def seal(self, path: Path) -> None:
-        """Move an open segment, already synced, to the sealed ones. One without records is deleted."""
-        if path.stat().st_size <= HEADER_BYTES:
+    def seal(self, path: Path) -> bool:
+        """Move an open segment, already synced, to the sealed ones; one without records is deleted (False).
+
+        The collector only. May be called again after it failed half way.
+        """
+        if not path.exists():
+            kept = (self.sealed_folder / path.name).exists()
+        elif path.stat().st_size <= HEADER_BYTES:
             path.unlink()
+            kept = False
         else:
             path.replace(self.sealed_folder / path.name)
-            sync_folder(self.sealed_folder)
+            kept = True
+        sync_folder(self.sealed_folder)
         sync_folder(self.open_folder)
+        return kept
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
@@ -160,26 +192,43 @@ class Spool:
             file.flush()
             yield
 
-    def _cut_torn_tail(self, path: Path, segment: Segment) -> list[str]:
-        torn = [damage for damage in segment.damage if damage.torn]
-        if torn:
-            with path.open("rb+") as file:
-                file.truncate(segment.sound_bytes)
-                os.fsync(file.fileno())
-        return [
-            f"{path.name}: cut {damage.length} bytes at {damage.offset} that were never acknowledged ({damage.reason})."
-            for damage in torn
-        ]
+    def _listed(self) -> list[Path]:
+        return sorted(self.sealed_folder.glob(f"*{SUFFIX}"))
 
     def _identity(self) -> dict[str, Any]:
         path = self.path / "receiver.json"
         if not path.exists():
             made = {"receiver_id": str(uuid.uuid4()), "created_unix": time.time(), "sequence": 0}
-            draft = path.with_name(f".receiver.{os.getpid()}")
-            draft.write_text(json.dumps(made))
+            draft = path.with_name(f".receiver.new.{os.getpid()}")
+            write_durably(draft, json.dumps(made).encode())
             with contextlib.suppress(FileExistsError):  # another process was first: its id counts
                 os.link(draft, path)
             draft.unlink()
             sync_folder(self.path)
-        identity: dict[str, Any] = json.loads(path.read_text())
+        try:
+            identity: dict[str, Any] = json.loads(path.read_bytes())
+        except json.JSONDecodeError as error:
+            raise SpoolError(
+                f"{path} is damaged ({error}). Delete it: a fresh receiver id is made, and segments keep their own."
+            ) from error
         return identity
+
+
+def _receiver_of(segment: Path) -> str:
+    return segment.name.partition("-")[2]
+
+
+def _cut_torn_tail(path: Path, segment: Segment) -> list[str]:
+    """Cut what can only be a write that was not finished. Other damage stays in place for the writer to set aside."""
+    told = []
+    for damage in segment.damage:
+        if damage.torn:
+            with path.open("rb+") as file:
+                file.truncate(damage.offset)
+                os.fsync(file.fileno())
+            told.append(
+                f"{path.name}: cut {damage.length} bytes at {damage.offset}, never acknowledged ({damage.reason})."
+            )
+        else:
+            told.append(f"{path.name}: {damage.length} bytes at {damage.offset} are damaged ({damage.reason}).")
+    return told

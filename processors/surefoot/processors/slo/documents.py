@@ -48,11 +48,12 @@ class Document:
 
 def read_documents(text: str) -> Iterator[Document]:
     """The documents of a file, empty ones left out. Raises DocumentError at the first that cannot be read."""
-    loader = yaml.SafeLoader(text)
     empty = True
     try:
+        loader = yaml.SafeLoader(text)
         while loader.check_node():
             node = loader.get_node()
+            assert node is not None  # noqa: S101 - check_node said so
             _refuse_twins(node, (), set())
             data = loader.construct_document(node)
             if data is not None:
@@ -65,8 +66,6 @@ def read_documents(text: str) -> Iterator[Document]:
         raise DocumentError(line, (), f"a character that YAML does not allow ({error.reason})", "remove it") from error
     except RecursionError as error:
         raise DocumentError(1, (), "nested too deeply to be an SLO", "write it flat") from error
-    finally:
-        loader.dispose()
     if empty:
         raise DocumentError(1, (), "the file holds nothing", "write an SLO into it, or remove the file")
 

@@ -126,6 +126,7 @@ class SloEngine:
                 continue
             counted = count_events(self._con, judged.slo, dates, self._bucket, self._settings.lookback_days)
             changed |= judged.minutes.replace(dates, counted, whole=whole)
+            changed |= dates - set(past)  # not in memory, so only the table knows what they held
             if whole:
                 judged.chosen_on = today
         return changed

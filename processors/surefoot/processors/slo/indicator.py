@@ -7,9 +7,7 @@ Spark and ClickHouse, which is why the files spell everything out and share noth
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -88,11 +86,3 @@ INDICATORS: Final = {
         Indicator("latency", "runs", _RUN_COLUMNS, has_threshold=True),
     )
 }
-
-
-def suggestion(wrong: str, known: Iterable[str]) -> str:
-    """``did you mean x? `` when something known is close, then everything known."""
-    names = sorted(known)
-    close = difflib.get_close_matches(wrong, names, n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
-    return f"{hint}known here: {', '.join(names)}"

@@ -19,8 +19,9 @@ from surefoot.processors.slo.windows import WINDOWS, seconds, window_seconds
 
 
 def judge(slo: Slo, minutes: Minutes, now: float, scale: float) -> SloReport:
-    """The report on ``slo``; its roll-up comes first, then its strata by key, ``other`` last."""
-    strata = [_stratum(slo, key, minutes.series(key), now, scale) for key in minutes.strata()]
+    """The report on ``slo``: its roll-up, then its strata with events in the period by key, ``other`` last."""
+    judged = [_stratum(slo, key, minutes.series(key), now, scale) for key in minutes.strata()]
+    strata = [stratum for stratum in judged if stratum.key == ROLL_UP or stratum.windows[-1].counts != Counts()]
     period = strata[0].windows[-1].counts
     problem = None
     if period == Counts():

@@ -113,7 +113,7 @@ class Minutes:
             return found
         encoded = counted["stratum_key"].combine_chunks().dictionary_encode()
         names, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
-        self._choose(names, np.bincount(codes, buckets[:, 1:].sum(axis=1), len(names)), whole)
+        self._choose(names, np.bincount(codes, buckets[:, 1:].sum(axis=1), len(names)).tolist(), whole)
         order = np.argsort(codes, kind="stable")
         parts = np.split(buckets[order], np.cumsum(np.bincount(codes, minlength=len(names)))[:-1])
         rest = [part for name, part in zip(names, parts, strict=True) if name not in self._kept]
@@ -122,10 +122,10 @@ class Minutes:
             found[OTHER] = _sum_equal_starts(np.concatenate(rest))
         return found
 
-    def _choose(self, names: list[str], volumes: npt.NDArray[np.float64], whole: bool) -> None:
+    def _choose(self, names: list[str], volumes: list[float], whole: bool) -> None:
         if whole:
             self._kept = set()
-        for _, name in sorted((-volume, name) for name, volume in zip(names, volumes.tolist(), strict=True)):
+        for _, name in sorted((-volume, name) for name, volume in zip(names, volumes, strict=True)):
             if len(self._kept) >= MAX_STRATA:
                 return
             self._kept.add(name)

@@ -1,19 +1,17 @@
 """An OpenSLO v1 file to definitions, or to problems that name file, line, field and remedy.
 
 Contract: every document is read by itself; one that is wrong yields problems and its neighbours are used. A file that
-is not YAML yields one problem from there on. The shape is ``openslo_schema``'s; here are the rules that reach across
-fields, and the words.
+is not YAML yields one problem from there on. Its shape is checked by ``openslo_schema``, what reaches across fields by
+``openslo_rules``.
 """
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -21,10 +19,9 @@ from pydantic_core import ErrorDetails
 from surefoot.processors.slo import openslo_schema as schema
 from surefoot.processors.slo.definition import Slo
 from surefoot.processors.slo.documents import Document, DocumentError, dotted, read_documents
-from surefoot.processors.slo.indicator import INDICATORS, Indicator, suggestion
-from surefoot.processors.slo.windows import LONGEST_PERIOD, SHORTEST_PERIOD, seconds
-
-Steps = tuple[str | int, ...]
+from surefoot.processors.slo.openslo_rules import Refused, check, metric
+from surefoot.processors.slo.suggestions import suggestion
+from surefoot.processors.slo.windows import seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +58,6 @@ class Read:
     slos: list[Slo] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     unused: list[Unused] = field(default_factory=list)
-
-
-class Refused(NamedTuple):
-    """Something wrong at a place of a document."""
-
-    path: Steps
-    what: str
-    remedy: str
 
 
 def read_file(file: Path) -> Read:
@@ -109,7 +98,7 @@ def _read_document(document: Document, file: str, read: Read) -> Iterator[Refuse
     if not isinstance(parsed, schema.SloDocument):
         read.unused.append(Unused(file, line, f"documents of kind {data['kind']} are not used"))
         return
-    wrong = list(_check(parsed))
+    wrong = list(check(parsed))
     if wrong:
         yield from wrong
         return
@@ -131,102 +120,8 @@ def _refuse_head(data: dict[Any, Any]) -> Iterator[Refused]:
         yield Refused(("kind",), f"{kind!r} is not a kind of OpenSLO", suggestion(str(kind), kinds))
 
 
-# Rules across fields
-
-_INDICATOR: Final[Steps] = ("spec", "indicator", "spec")
-_OBJECTIVE: Final[Steps] = ("spec", "objectives", 0)
-_DURATION: Final[Steps] = ("spec", "timeWindow", 0, "duration")
-
-
-def _metric(document: schema.SloDocument) -> tuple[Steps, schema.Selection]:
-    spec = document.spec.indicator.spec
-    if spec.threshold_metric is not None:
-        return (*_INDICATOR, "thresholdMetric", "metricSource", "spec"), spec.threshold_metric.metric_source.spec
-    assert spec.ratio_metric is not None  # noqa: S101 - the schema let exactly one through
-    return (*_INDICATOR, "ratioMetric", "raw", "metricSource", "spec"), spec.ratio_metric.raw.metric_source.spec
-
-
-def _check(document: schema.SloDocument) -> Iterator[Refused]:
-    path, selection = _metric(document)
-    yield from _check_window(document.spec.time_window[0])
-    yield from _check_target(document.spec.objectives[0])
-    indicator = INDICATORS.get(selection.indicator)
-    if indicator is None:
-        what = f"there is no indicator {selection.indicator!r}"
-        yield Refused((*path, "indicator"), what, suggestion(selection.indicator, INDICATORS))
-        return
-    yield from _check_threshold(document, indicator)
-    yield from _check_dimensions(selection, indicator, path)
-
-
-def _check_window(window: schema.TimeWindow) -> Iterator[Refused]:
-    text = window.duration
-    if not re.fullmatch(r"[0-9]+[mhdwMQY]", text):
-        yield Refused(_DURATION, f"{text!r} is not a duration: a whole number and one of m h d w M Q Y", "write 28d")
-    elif text[-1] in "MQY":
-        what = f"{text!r} has no fixed length, so it cannot roll; calendar windows come with a later version"
-        yield Refused(_DURATION, what, "write it in days, such as 28d")
-    elif not seconds(SHORTEST_PERIOD) <= seconds(text) <= seconds(LONGEST_PERIOD):
-        what = f"{text!r} is not between {SHORTEST_PERIOD} (the longest alert window is 3d) and {LONGEST_PERIOD}"
-        yield Refused(_DURATION, what, "write 28d")
-    if not window.is_rolling:
-        what = "a window that does not roll needs a calendar, which comes with a later version"
-        yield Refused(("spec", "timeWindow", 0, "isRolling"), what, "write isRolling: true")
-
-
-def _check_target(objective: schema.Objective) -> Iterator[Refused]:
-    name = "target" if objective.target is not None else "targetPercent"
-    whole = 1 if objective.target is not None else 100
-    value = objective.target if objective.target is not None else objective.target_percent
-    path = (*_OBJECTIVE, name)
-    if value is None or not value < whole:
-        what = f"{value} leaves no error budget: nothing could ever fail, and any failure would burn infinitely fast"
-        remedy = f"write less than {whole}, such as {name}: {0.99 * whole:g}"
-        if name == "target" and value is not None and 1 < value < 100:
-            what, remedy = f"{value:g} is not a share between 0 and 1", f"write targetPercent: {value:g}"
-        yield Refused(path, what, remedy)
-    elif value <= 0:
-        yield Refused(path, f"{value:g} asks for nothing", f"write more than 0, such as {name}: {0.99 * whole:g}")
-
-
-def _check_threshold(document: schema.SloDocument, indicator: Indicator) -> Iterator[Refused]:
-    objective, is_threshold = document.spec.objectives[0], document.spec.indicator.spec.threshold_metric is not None
-    if is_threshold != indicator.has_threshold:
-        metric, right = ("thresholdMetric", "ratioMetric") if is_threshold else ("ratioMetric", "thresholdMetric")
-        what = f"{indicator.name} {'compares a duration' if indicator.has_threshold else 'is a ratio'}"
-        yield Refused((*_INDICATOR, metric), what, f"write {right} instead of {metric}")
-        return
-    for name, value in (("op", objective.op), ("value", objective.value)):
-        if indicator.has_threshold and value is None:
-            remedy = "write op: lte and value: 30 (seconds)"
-            yield Refused((*_OBJECTIVE, name), f"{indicator.name} needs op and value", remedy)
-        elif not indicator.has_threshold and value is not None:
-            yield Refused((*_OBJECTIVE, name), f"{indicator.name} is a ratio and has no threshold", "remove it")
-    if not indicator.has_threshold:
-        return
-    if objective.op not in {None, "lte"}:
-        what = f"{objective.op!r} is not supported: good is a duration of at most the value"
-        yield Refused((*_OBJECTIVE, "op"), what, "write op: lte")
-    if objective.value is not None and not 0 < objective.value <= seconds("1w"):
-        what = f"{objective.value:g} is not a number of seconds above 0 and up to a week"
-        yield Refused((*_OBJECTIVE, "value"), what, "write the duration in seconds, such as value: 30")
-
-
-def _check_dimensions(selection: schema.Selection, indicator: Indicator, path: Steps) -> Iterator[Refused]:
-    known = [*indicator.columns, "stratum.<name>"]
-    named: list[tuple[Steps, str]] = [((*path, "where", name), name) for name in selection.where]
-    named += [((*path, "by", index), name) for index, name in enumerate(selection.by)]
-    for place, name in named:
-        if not indicator.knows(name):
-            table = indicator.population
-            yield Refused(place, f"{table} have no {name!r} to choose or divide by", suggestion(name, known))
-    for index, name in enumerate(selection.by):
-        if name in selection.by[:index]:
-            yield Refused((*path, "by", index), f"{name!r} stands twice", "keep one of the two")
-
-
 def _definition(document: schema.SloDocument, file: str, line: int) -> Slo:
-    _, selection = _metric(document)
+    _, selection = metric(document)
     spec, objective = document.spec, document.spec.objectives[0]
     percent = objective.target_percent
     return Slo(
@@ -288,9 +183,7 @@ def _known_fields(wrong: str, path: Iterable[str | int], model: type[BaseModel])
         for info in model.model_fields.values():
             if info.alias == step:
                 model = _model_in(info.annotation) or model
-    known = [info.alias or "" for info in model.model_fields.values()]
-    close = difflib.get_close_matches(wrong, known, n=1)
-    return f"did you mean {close[0]}?" if close else f"remove it; known here: {', '.join(known)}"
+    return suggestion(wrong, [info.alias or "" for info in model.model_fields.values()])
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

@@ -46,7 +46,7 @@ class TierReport:
     long_window: str
     short_window: str
     factor: float
-    nominal_factor: float  # before it was lowered to be reachable; equal to factor otherwise
+    nominal_factor: float  # before it was made reachable; equal to factor otherwise
     burning: bool
 
 
@@ -54,8 +54,8 @@ class TierReport:
 class StratumReport:
     """One stratum of an SLO; ``key`` "" is the roll-up over all strata."""
 
-    key: str
-    dimensions: dict[str, str]
+    key: str  # "" roll-up, "task_class=refund,..." or "other": all strata beyond the 50 with most events
+    dimensions: dict[str, str]  # {} of the roll-up; each "(other)" of other
     windows: list[WindowReport]  # shortest first; the last one is the SLO's period
     tiers: list[TierReport]
     # (allowed - bad) / allowed over the period, allowed = (1 - objective) * (good + bad); signed, never clamped.
@@ -67,9 +67,12 @@ class StratumReport:
 
 @dataclass(frozen=True, slots=True)
 class BudgetPoint:
-    """Remaining budget at the end of a day of the period, and that day's counts, for the charts."""
+    """What was left of the period's budget at the end of a day, and that day's counts, for the charts.
 
-    date: str
+    A burn-down: 1 - bad so far / allowed over the whole period. It begins near 1 and ends at what remains now.
+    """
+
+    date: str  # UTC; the first and the last day of the period are parts of days
     error_budget_remaining_ratio: float | None
     counts: Counts
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.panel import Panel
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from surefoot.cli.config import load
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
 
 HISTORY_DAYS = 28
 DRAIN_SECONDS = 120.0
-INCIDENT_SECONDS = 75.0
+INCIDENT_SECONDS = 60.0
+SHORTEST_INCIDENT = 0.4  # of the above; a page that comes sooner is looked at a little longer
 _MARKER = ".surefoot-demo"
 
 QUERIES = (
@@ -128,6 +128,7 @@ def _prepare(settings: Settings) -> None:
 
 def _play(settings: Settings, ready: dict[str, Any], seed: int) -> None:
     from surefoot.demo.telling import History, Incident, connect
+    from surefoot.instrumentation import flush
 
     connect(ready["http"])
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"))
@@ -141,11 +142,15 @@ def _play(settings: Settings, ready: dict[str, Any], seed: int) -> None:
         progress.update(bar, total=1, completed=1)
         bar = progress.add_task("live, payments down", total=1.0, note="")
         burning: list[str] = []
-        for done, runs in Incident(seed=seed).play(INCIDENT_SECONDS):
+        live = 0
+        for done, live in Incident(seed=seed).play(INCIDENT_SECONDS):
             burning = _paging(settings)
-            progress.update(bar, completed=done, note=f"{runs:,} runs, paging: {', '.join(burning) or 'nothing yet'}")
-            if burning and done > 0.5:
+            progress.update(bar, completed=done, note=f"{live:,} runs, paging: {', '.join(burning) or 'nothing yet'}")
+            if burning and done > SHORTEST_INCIDENT:
                 break
+        flush()
+        _await_runs(settings, history.runs + live, lambda _: None)
+        burning = burning or _paging(settings)
         progress.update(bar, completed=1.0)
     if not burning:
         raise DemoError(f"No SLO paged within {INCIDENT_SECONDS:.0f} s of a live incident. See {settings.status_path}.")
@@ -156,11 +161,15 @@ def _await_runs(settings: Settings, wanted: int, tell: Any) -> None:
     from surefoot.processors.lake.console import query
 
     deadline = time.monotonic() + DRAIN_SECONDS
+    arrived: float | None = None
     while time.monotonic() < deadline:
-        seen = int(query(settings.lake_path, "SELECT count(*) FROM runs").rows[0][0])
+        seen = int(query(settings.lake_path, "SELECT count(*) FROM runs WHERE outcome <> 'running'").rows[0][0])
         tell(seen)
-        if seen >= wanted and _report(settings) is not None:
-            return
+        if seen >= wanted:
+            arrived = arrived or time.time()
+            report = _report(settings)
+            if report is not None and report.computed_at >= arrived:
+                return
         time.sleep(0.5)
     raise DemoError(f"Only {seen} of {wanted} runs reached the tables within {DRAIN_SECONDS:.0f} s.")
 
@@ -182,8 +191,11 @@ def _finish(settings: Settings, ready: dict[str, Any], keep: bool) -> None:
     out.print()
     print_table(latest(settings.status_path), time.time())
     command = "surefoot sql" if settings.home.name != ".demo" else "SUREFOOT_HOME=.demo .venv/bin/surefoot sql"
-    lines = [f'[bold]{title}[/bold]\n{command} \\\n  "{text}"' for title, text in QUERIES]
-    out.print(Panel("\n\n".join(lines), title="three questions for DuckDB", border_style="dim"))
+    out.print("\nThree questions for DuckDB:")
+    for title, text in QUERIES:
+        out.print(f"\n[dim]# {title}[/dim]", soft_wrap=True)
+        out.print(f'{command} "{text}"', soft_wrap=True, markup=False)
+    out.print()
     where = f"The page: {ready['web']}"
     out.print(where if keep else f"{where} (while it runs; KEEP=1 stays up)")
     if keep:

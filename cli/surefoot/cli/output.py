@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import typer
 from rich.console import Console
 
+WIDE = 150  # columns; narrower terminals get fewer
+
 JSON_OPTION = typer.Option(False, "--json", help="Print JSON for a script.")
 
 
 def console() -> Console:
-    """Standard output for people: colours only on a terminal."""
-    return Console(highlight=False, soft_wrap=False)
+    """Standard output for people: colours only on a terminal, and no cutting at 80 columns where there is none."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
 
 
 def print_json(data: Any) -> None:
@@ -24,3 +27,8 @@ def print_json(data: Any) -> None:
 def number(value: float | None, pattern: str = "{:.2f}", missing: str = "–") -> str:
     """A number for people, or a dash where it is undefined."""
     return missing if value is None else pattern.format(value)
+
+
+def percent(ratio: float | None, digits: int) -> str:
+    """A ratio as per cent, or a dash where it is undefined."""
+    return number(None if ratio is None else 100 * ratio, f"{{:.{digits}f}} %")

@@ -11,13 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from surefoot.cli.config import load
-from surefoot.cli.output import JSON_OPTION, console, number, print_json
+from surefoot.cli.output import JSON_OPTION, WIDE, console, number, percent, print_json
 from surefoot.errors import UnreachableError
 
 if TYPE_CHECKING:
     from surefoot.processors.slo.report import SloReport, StatusReport, StratumReport
 
 _SHOWN_WINDOWS = ("5m", "1h", "6h", "3d")
+_FEW_WINDOWS = ("1h", "6h")
 _STATE_STYLE = {
     "ok": "green",
     "no_data": "dim",
@@ -88,21 +89,21 @@ def latest(folder: Path) -> StatusReport:
 
 def print_table(report: StatusReport, now: float) -> None:
     """The table that people see: one line an SLO, its strata below it when it has some."""
+    out = console()
+    wide = out.width >= WIDE
+    windows = _SHOWN_WINDOWS if wide else _FEW_WINDOWS
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("SLO")
-    table.add_column("objective", justify="right")
-    table.add_column("good", justify="right")
-    table.add_column("95 % interval", justify="right")
-    table.add_column("n", justify="right")
-    table.add_column("unlabelled", justify="right")
-    table.add_column("budget left", justify="right")
-    for window in _SHOWN_WINDOWS:
-        table.add_column(f"burn {window}", justify="right")
-    table.add_column("state")
+    table.add_column("SLO", no_wrap=True)
+    titles = (
+        ["objective", "good", "95 % interval", "n", "unlabelled", "budget left"] if wide else ["good", "n", "budget"]
+    )
+    for title in [*titles, *(f"burn {window}" for window in windows)]:
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("state", no_wrap=True)
     for slo in report.slos:
         for stratum in slo.strata:
-            table.add_row(*_cells(slo, stratum))
-    out = console()
+            cells = _cells(slo, stratum, windows)
+            table.add_row(*(cells[title] for title in ["SLO", *titles, *windows, "state"]))
     out.print(table)
     for slo in report.slos:
         if slo.problem:
@@ -113,28 +114,24 @@ def print_table(report: StatusReport, now: float) -> None:
     out.print(f"[dim]Computed {age:.0f} s ago over each SLO's period; intervals are Wilson's and descriptive.[/dim]")
 
 
-def _cells(slo: SloReport, stratum: StratumReport) -> list[Text]:
+def _cells(slo: SloReport, stratum: StratumReport, windows: tuple[str, ...]) -> dict[str, Text]:
     period = stratum.windows[-1]
-    total = period.counts.good + period.counts.bad
-    good = None if period.error_ratio is None else 100 * (1 - period.error_ratio)
     burns = {window.window: window.burn_rate for window in stratum.windows}
     burning = {name for tier in stratum.tiers if tier.burning for name in (tier.long_window, tier.short_window)}
     interval = "–"
     if stratum.interval_low is not None and stratum.interval_high is not None:
         interval = f"{100 * stratum.interval_low:.2f}–{100 * stratum.interval_high:.2f}"
     left = stratum.error_budget_remaining_ratio
-    name = f"  {stratum.key}" if stratum.key else slo.slo
-    return [
-        Text(name, style="" if not stratum.key else "dim"),
-        Text("" if stratum.key else f"{100 * slo.objective:g} % / {slo.period}"),
-        Text(number(good, "{:.2f} %")),
-        Text(interval),
-        Text(f"{total:,}"),
-        Text(f"{period.counts.unlabelled:,}"),
-        Text(
-            number(None if left is None else 100 * left, "{:.1f} %"),
-            style="red" if left is not None and left < 0 else "",
-        ),
-        *(Text(number(burns.get(w), "{:.1f}"), style="bold red" if w in burning else "") for w in _SHOWN_WINDOWS),
-        Text(stratum.state.replace("_", " "), style=_STATE_STYLE.get(stratum.state, "")),
-    ]
+    budget = Text(percent(left, 1), style="red" if left is not None and left < 0 else "")
+    return {
+        "SLO": Text(f"  {stratum.key}", style="dim") if stratum.key else Text(slo.slo),
+        "objective": Text("" if stratum.key else f"{100 * slo.objective:g} % / {slo.period}"),
+        "good": Text(percent(None if period.error_ratio is None else 1 - period.error_ratio, 2)),
+        "95 % interval": Text(interval),
+        "n": Text(f"{period.counts.good + period.counts.bad:,}"),
+        "unlabelled": Text(f"{period.counts.unlabelled:,}"),
+        "budget left": budget,
+        "budget": budget,
+        **{w: Text(number(burns.get(w), "{:.1f}"), style="bold red" if w in burning else "") for w in windows},
+        "state": Text(stratum.state.replace("_", " "), style=_STATE_STYLE.get(stratum.state, "")),
+    }

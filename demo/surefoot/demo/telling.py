@@ -22,8 +22,9 @@ from surefoot.instrumentation.clock import VirtualClock, use_clock
 
 SERVICE = "support-desk"
 RUNS_PER_HOUR = 5.0
-FLUSH_EVERY = 40  # runs; keeps the exporter's queue from overflowing when four weeks pass in seconds
-LIVE_RUNS_PER_SECOND = 8.0
+FLUSH_EVERY = 150  # runs, some 1,200 spans; keeps the exporter's queue from overflowing when four weeks pass in seconds
+LIVE_RUNS_PER_SECOND = 3.0
+LIVE_FLUSH_EVERY = 3
 OLD_OUTAGE_DAYS_AGO = 10.0
 OLD_OUTAGE_HOURS = 3.0
 _WEIGHTS = {"lookup": 3, "refund": 2, "address_change": 1}
@@ -131,8 +132,7 @@ class Incident:
             desk = Desk(dice, lambda wanted: time.sleep(wanted / 200))
             _run(dice.choices(kinds, weights)[0], desk, weather)
             runs += 1
-            if runs % FLUSH_EVERY == 0:
+            if runs % LIVE_FLUSH_EVERY == 0:
                 flush()
             yield passed / seconds, runs
             time.sleep(max(0.0, start + runs / LIVE_RUNS_PER_SECOND - time.monotonic()))
-        flush()

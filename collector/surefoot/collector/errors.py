@@ -25,6 +25,10 @@ class BadRequestError(CollectorError):
     """A request that can never be accepted; the sender must not send it again."""
 
 
+class TooLargeError(CollectorError):
+    """A request beyond the size limit; the sender must not send it again as it is."""
+
+
 class UnavailableError(CollectorError):
     """The collector cannot take the request now; the sender should try again after ``retry_seconds``."""
 

@@ -7,19 +7,20 @@ answers RESOURCE_EXHAUSTED without RetryInfo by itself, as the protocol wants.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
-from google.protobuf.any_pb2 import Any as AnyMessage
-from google.protobuf.duration_pb2 import Duration
-from google.rpc.code_pb2 import INVALID_ARGUMENT, UNAVAILABLE
-from google.rpc.error_details_pb2 import BadRequest, RetryInfo
+from google.rpc.code_pb2 import INTERNAL
 from google.rpc.status_pb2 import Status
 
+from surefoot.collector import responses
 from surefoot.collector.errors import AddressError, BadRequestError, UnavailableError
-from surefoot.collector.receiver import Receiver, response_bytes
+from surefoot.collector.receiver import Receiver
 from surefoot.collector.segment import Signal
+
+log = logging.getLogger("surefoot.collector")
 
 _SERVICES = {
     "opentelemetry.proto.collector.trace.v1.TraceService": Signal.TRACES,
@@ -28,19 +29,6 @@ _SERVICES = {
 }
 _WORKERS = 32  # each waits for a group commit, so more threads than cores make larger groups
 _DETAILS = "grpc-status-details-bin"
-
-
-def bad_request_status(message: str) -> Status:
-    """Status of a request that must not be sent again."""
-    violation = BadRequest.FieldViolation(field="body", description=message)
-    return Status(code=INVALID_ARGUMENT, message=message, details=[_packed(BadRequest(field_violations=[violation]))])
-
-
-def unavailable_status(message: str, retry_seconds: float) -> Status:
-    """Status of a request that should be sent again after ``retry_seconds``."""
-    delay = Duration()
-    delay.FromNanoseconds(int(retry_seconds * 1e9))
-    return Status(code=UNAVAILABLE, message=message, details=[_packed(RetryInfo(retry_delay=delay))])
 
 
 class GrpcServer:
@@ -82,21 +70,20 @@ def _export(receiver: Receiver, signal: Signal) -> Callable[[bytes, grpc.Service
         try:
             receipt = receiver.receive(signal, body, transport="grpc")
             receipt.stored.result()
+            return responses.success(signal, receipt).SerializeToString()
         except BadRequestError as error:
-            _abort(context, grpc.StatusCode.INVALID_ARGUMENT, bad_request_status(str(error)))
+            code, status = grpc.StatusCode.INVALID_ARGUMENT, responses.bad_request(str(error))
         except UnavailableError as error:
-            _abort(context, grpc.StatusCode.UNAVAILABLE, unavailable_status(str(error), error.retry_seconds))
-        return response_bytes(signal, receipt)
+            code, status = grpc.StatusCode.UNAVAILABLE, responses.unavailable(str(error), error.retry_seconds)
+        except Exception:
+            log.exception("Could not process a %s request.", signal.name.lower())
+            code, status = grpc.StatusCode.INTERNAL, responses.failure(INTERNAL, "The collector failed; see its log.")
+        return _abort(context, code, status)
 
     return export
 
 
-def _abort(context: grpc.ServicerContext, code: grpc.StatusCode, status: Status) -> None:
+def _abort(context: grpc.ServicerContext, code: grpc.StatusCode, status: Status) -> bytes:
     context.set_trailing_metadata(((_DETAILS, status.SerializeToString()),))
-    context.abort(code, status.message)
-
-
-def _packed(detail: BadRequest | RetryInfo) -> AnyMessage:
-    packed = AnyMessage()
-    packed.Pack(detail)
-    return packed
+    context.abort(code, status.message)  # raises
+    return b""

@@ -5,13 +5,14 @@ names and snake_case keys. Rules (OTLP specification, "JSON Protobuf Encoding"):
 integers only, 64-bit integers may be text or numbers, bytes are base64, keys are lowerCamelCase, unknown keys
 are ignored.
 
-An id that is no hex becomes one byte, which can be no id: validation then rejects that span alone and not its batch.
+An id that is no hex becomes NOT_HEX, whose length no id has: validation then rejects that span alone and not its batch.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import re
 from functools import cache
 from typing import Any
 
@@ -22,7 +23,9 @@ from google.protobuf.message import Message
 from surefoot.collector.errors import BadRequestError
 
 _HEX_FIELDS = frozenset({"trace_id", "span_id", "parent_span_id"})
-_NO_ID = b"\xff"
+NOT_HEX = b"not hex"
+_INTEGER_TEXT = re.compile(r"-?[0-9]{1,20}", re.ASCII)
+_NUMBER_TEXT = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
 # upb refuses AnyValue nested about 100 deep; each level is two messages here.
 _DEEPEST = 250
 
@@ -103,10 +106,9 @@ def _scalar(field: FieldDescriptor, value: Any, place: str) -> Any:
 def _integer(value: Any, place: str, kind: int) -> int:
     low, high = _INTEGERS[kind]
     if isinstance(value, str) and kind != FieldDescriptor.CPPTYPE_ENUM:
-        try:
-            value = int(value)
-        except ValueError:
-            raise BadRequestError(f"{place}: {value[:40]!r} is not an integer.") from None
+        if _INTEGER_TEXT.fullmatch(value) is None:
+            raise BadRequestError(f"{place}: {value[:40]!r} is not an integer.")
+        value = int(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
@@ -118,10 +120,11 @@ def _integer(value: Any, place: str, kind: int) -> int:
 
 def _float(value: Any, place: str) -> float:
     if isinstance(value, str):
-        try:
-            return _FLOATS[value] if value in _FLOATS else float(value)
-        except ValueError:
-            raise BadRequestError(f"{place}: {value[:40]!r} is not a number.") from None
+        if value in _FLOATS:
+            return _FLOATS[value]
+        if _NUMBER_TEXT.fullmatch(value) is None:
+            raise BadRequestError(f"{place}: {value[:40]!r} is not a number.")
+        return float(value)
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         raise BadRequestError(f"{place}: expected a number, got {_kind(value)}.")
     return float(value)
@@ -129,9 +132,9 @@ def _float(value: Any, place: str) -> float:
 
 def _hex(value: str) -> bytes:
     try:
-        return bytes.fromhex(value)
+        return binascii.unhexlify(value)  # unlike bytes.fromhex it refuses spaces
     except ValueError:
-        return _NO_ID
+        return NOT_HEX
 
 
 def _base64(value: str, place: str) -> bytes:

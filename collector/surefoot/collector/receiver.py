@@ -12,7 +12,7 @@ from surefoot.collector.admission import Admission
 from surefoot.collector.errors import BadRequestError, UnavailableError
 from surefoot.collector.log import DurableLog
 from surefoot.collector.segment import Encoding, Record, Signal
-from surefoot.collector.validate import REJECTED_FIELD, RESPONSES, check
+from surefoot.collector.validate import check
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +80,3 @@ class Receiver:
         with self._lock:
             for name, amount in amounts.items():
                 self._counts[(signal.name.lower(), transport, name)] += amount
-
-
-def response_bytes(signal: Signal, receipt: Receipt) -> bytes:
-    """The protobuf response; ``partial_success`` is set only if something was rejected."""
-    response = RESPONSES[signal]()
-    if receipt.rejected:
-        partial = response.partial_success  # type: ignore[attr-defined] - all three responses have it
-        setattr(partial, REJECTED_FIELD[signal], receipt.rejected)
-        partial.error_message = receipt.message[:1000]
-    return response.SerializeToString()

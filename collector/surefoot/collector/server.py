@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 from surefoot.collector.admission import Admission
+from surefoot.collector.errors import SpoolError
 from surefoot.collector.grpc_server import GrpcServer
 from surefoot.collector.http_server import HttpServer
 from surefoot.collector.log import DurableLog
@@ -46,11 +47,11 @@ class Config:
 class Collector:
     """A running collector. Use :func:`running`."""
 
-    def __init__(self, config: Config, spool: Spool) -> None:
+    def __init__(self, config: Config, spool: Spool, recovered: list[str]) -> None:
         self._spool = spool
         self._started = time.time()
-        self.recovered = spool.recover()
-        for sentence in self.recovered:
+        self.recovered = recovered
+        for sentence in recovered:
             log.warning("%s", sentence)
         self._log = DurableLog(spool, segment_bytes=config.segment_bytes, segment_seconds=config.segment_seconds)
         with contextlib.ExitStack() as undo:
@@ -77,7 +78,7 @@ class Collector:
         trouble = self._log.trouble
         state, reason = ("disk", trouble) if trouble else ("ok", None)
         if state == "ok" and self._admission.is_full:
-            state, reason = "backlogged", "segments wait for the writer"
+            state, reason = "backlogged", "the limit for bytes that wait for the lake is reached; see the writer"
         return {
             "at": time.time(),
             "started": self._started,
@@ -88,6 +89,7 @@ class Collector:
             "syncs_total": self._log.syncs_total,
             "sealed_total": self._log.sealed_total,
             "backlog_bytes": self._admission.backlog(),
+            "open_segments": len(self._spool.unsealed()),
             "sealed_segments": len(self._spool.sealed()),
             "quarantined": [path.name for path in self._spool.quarantined()],
             "recovered": self.recovered,
@@ -99,7 +101,11 @@ def running(config: Config) -> Iterator[Collector]:
     """A collector that runs while inside. Raises SpoolError or AddressError if it cannot start."""
     spool = Spool(config.spool)
     with spool.lock():
-        collector = Collector(config, spool)
+        try:
+            recovered = spool.recover()
+        except OSError as error:
+            raise SpoolError(f"Cannot recover the spool {config.spool}: {error}. Nothing was deleted.") from error
+        collector = Collector(config, spool, recovered)
         try:
             yield collector
         finally:

@@ -21,7 +21,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from surefoot.collector.errors import SegmentError, SpoolError
 from surefoot.collector.segment import HEADER_BYTES, Segment, SegmentWriter, read_segment
@@ -75,6 +75,10 @@ class Spool:
         """
         last = {_receiver_of(path): path for path in self._listed()}
         return [path for path in self._listed() if _receiver_of(path) in last and path <= last[_receiver_of(path)]]
+
+    def unsealed(self) -> list[Path]:
+        """The segment being written, and what an earlier collector left open. Any process."""
+        return sorted(self.open_folder.glob(f"*{SUFFIX}"))
 
     def remove(self, segment: Path) -> None:
         """Delete a sealed segment that every table holds. The writer only."""
@@ -143,7 +147,7 @@ class Spool:
         Returns a sentence for each thing that was cut or set aside; what is cut was never acknowledged.
         """
         told = []
-        for path in sorted(self.open_folder.glob(f"*{SUFFIX}")):
+        for path in self.unsealed():
             try:
                 segment = read_segment(path)
             except SegmentError as error:
@@ -177,7 +181,7 @@ class Spool:
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the spool as its only collector. Raises SpoolError naming the process that holds it already."""
-        with (self.path / "lock").open("a+") as file:
+        with self._lock_file() as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -191,6 +195,14 @@ class Spool:
             file.write(str(os.getpid()))
             file.flush()
             yield
+
+    def _lock_file(self) -> IO[str]:
+        try:
+            return (self.path / "lock").open("a+")
+        except OSError as error:
+            raise SpoolError(
+                f"Cannot lock the spool {self.path}: {error}. Choose a folder that can be written."
+            ) from error
 
     def _listed(self) -> list[Path]:
         return sorted(self.sealed_folder.glob(f"*{SUFFIX}"))

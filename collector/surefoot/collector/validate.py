@@ -30,7 +30,7 @@ REQUESTS: dict[Signal, type[Message]] = {
     Signal.LOGS: ExportLogsServiceRequest,
     Signal.METRICS: ExportMetricsServiceRequest,
 }
-RESPONSES: dict[Signal, type[Message]] = {
+RESPONSES: dict[Signal, Callable[..., Message]] = {
     Signal.TRACES: ExportTraceServiceResponse,
     Signal.LOGS: ExportLogsServiceResponse,
     Signal.METRICS: ExportMetricsServiceResponse,
@@ -40,6 +40,7 @@ REJECTED_FIELD = {
     Signal.LOGS: "rejected_log_records",
     Signal.METRICS: "rejected_data_points",
 }
+_NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
 _NAMED = 3  # how many rejected items a message describes
 
 
@@ -106,16 +107,24 @@ def _points(metric: Any) -> int:
 
 def _span_problem(span: Any) -> str | None:
     trace, own, parent = span.trace_id, span.span_id, span.parent_span_id
-    if len(trace) != 16 or not any(trace):
-        return f"span {span.name[:60]!r} has trace id {trace.hex() or 'none'}, which is not 16 bytes other than zero"
-    if len(own) != 8 or not any(own):
-        return f"span {span.name[:60]!r} has span id {own.hex() or 'none'}, which is not 8 bytes other than zero"
-    if parent and len(parent) != 8:
-        return f"span {span.name[:60]!r} has parent id {parent.hex()}, which is not 8 bytes"
+    if len(trace) != 16 or trace == _NO_TRACE:
+        return f"span {span.name[:60]!r} has {_shown(trace)} for a trace id, which takes 16 bytes other than zero"
+    if len(own) != 8 or own == _NO_SPAN:
+        return f"span {span.name[:60]!r} has {_shown(own)} for a span id, which takes 8 bytes other than zero"
+    if len(parent) not in (0, 8):
+        return f"span {span.name[:60]!r} has {_shown(parent)} for a parent's id, which takes 8 bytes"
     return None
 
 
 def _log_problem(record: Any) -> str | None:
-    if len(record.trace_id) not in (0, 16) or len(record.span_id) not in (0, 8):
-        return f"a log record has trace id {record.trace_id.hex()!r} and span id {record.span_id.hex()!r}"
+    if len(record.trace_id) not in (0, 16):
+        return f"a log record has {_shown(record.trace_id)} for a trace id, which takes 16 bytes"
+    if len(record.span_id) not in (0, 8):
+        return f"a log record has {_shown(record.span_id)} for a span id, which takes 8 bytes"
     return None
+
+
+def _shown(identity: bytes) -> str:
+    if identity == json_codec.NOT_HEX:
+        return "text that is not hex"
+    return identity[:20].hex() or "nothing"

@@ -30,7 +30,7 @@ def paths(table: Table) -> list[str]:
 def create_views(con: duckdb.DuckDBPyConnection, tables: Iterable[Table]) -> None:
     """One view per table, with the table's columns in the schema's order."""
     for table in tables:
-        set_files(con, table)
+        set_files(con, table, only=[])  # the columns are the blank file's; no other needs to be opened for them
         columns = ", ".join(f'"{name}"' for name in table.schema.names)
         # The identifiers come from schema.py.
         con.execute(
@@ -38,6 +38,7 @@ def create_views(con: duckdb.DuckDBPyConnection, tables: Iterable[Table]) -> Non
             f"getvariable('files_{table.name}'), union_by_name = true, hive_partitioning = true, "
             f"hive_types = {{'{PARTITION}': DATE}})"
         )
+        set_files(con, table)
 
 
 def set_files(con: duckdb.DuckDBPyConnection, table: Table, only: Iterable[Path] | None = None) -> None:

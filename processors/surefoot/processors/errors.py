@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from surefoot.errors import SurefootError, UnreachableError
 
 
@@ -38,4 +40,8 @@ class QueryError(ProcessorsError):
 
 
 class DecodeError(ProcessorsError):
-    """An acknowledged request cannot be decoded; it was checked before, so this is a defect."""
+    """Acknowledged requests that cannot be decoded. ``places`` are their indices among the records given."""
+
+    def __init__(self, message: str, places: Sequence[int]) -> None:
+        super().__init__(message)
+        self.places = tuple(places)

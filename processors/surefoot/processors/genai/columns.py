@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from surefoot.instrumentation import semconv
 from surefoot.processors.genai.contents import CONTENT_SCHEMA, split_contents, split_event_contents, split_log_contents
-from surefoot.processors.genai.dialects import DIALECTS
+from surefoot.processors.genai.dialects import DIALECTS, otel_genai
 from surefoot.processors.genai.values import as_float, as_int, as_json_list, as_text, renamed
 from surefoot.processors.lake.schema import LOGS, SPANS
 
@@ -41,12 +41,24 @@ COMMON: Final[dict[str, tuple[str, ...]]] = {
 }
 
 # Older and library spellings of gen_ai.provider.name (conventions' migration guide).
-PROVIDERS: Final = {
+PROVIDERS: Final[dict[str, str | None]] = {
     "vertex_ai": "gcp.vertex_ai",
     "gemini": "gcp.gemini",
     "az.ai.inference": "azure.ai.inference",
     "az.ai.openai": "azure.ai.openai",
     "xai": "x_ai",
+    # Frameworks that write themselves here.
+    **dict.fromkeys(
+        (
+            "langchain",
+            "langgraph",
+            "crewai",
+            "strands-agents",
+            "microsoft.agent_framework",
+            "pydantic-ai",
+            "gcp.vertex.agent",
+        )
+    ),
 }
 
 _NONE: Final = -1  # the code of a span that no dialect recognises
@@ -65,8 +77,10 @@ def canonical_spans(raw: pa.Table) -> tuple[pa.Table, pa.Table]:
     columns["finish_reasons"] = as_json_list(columns["finish_reasons"])
     names = pa.array([dialect.name for dialect in DIALECTS])
     columns["dialect"] = names.take(pa.array(dialects, mask=dialects == _NONE))
-    attributes, contents = split_contents(raw, raw["attributes"].combine_chunks(), _ALL_CONTENTS)
-    events, event_contents = split_event_contents(raw, raw["events"].combine_chunks(), _ALL_CONTENTS)
+    contents_of = [(otel_genai.CONTENTS, None)]
+    contents_of += [(dialect.contents, dialects == number) for number, dialect in enumerate(DIALECTS)]
+    attributes, contents = split_contents(raw, raw["attributes"].combine_chunks(), contents_of)
+    events, event_contents = split_event_contents(raw, raw["events"].combine_chunks(), contents_of)
     given = {name: raw[name] for name in raw.column_names}
     rows = {**given, **columns, "attributes": attributes, "events": events}
     spans = pa.table([_typed(rows[name], kind) for name, kind in _SPAN_TYPES], schema=SPANS)
@@ -77,7 +91,7 @@ def canonical_logs(raw: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Rows of the ``logs`` and ``contents`` tables from decoded log records (``otlp.decode_logs``)."""
     if raw.num_rows == 0:
         return LOGS.empty_table(), CONTENT_SCHEMA.empty_table()
-    logs, contents = split_log_contents(raw.combine_chunks(), _ALL_CONTENTS)
+    logs, contents = split_log_contents(raw.combine_chunks(), [(otel_genai.CONTENTS, None)])
     return logs.select(LOGS.names).cast(LOGS), contents
 
 
@@ -152,5 +166,4 @@ _CONVERTERS = {"string": as_text, "int64": as_int, "double": as_float}
 _PROMOTED: Final = tuple(
     dict.fromkeys([*COMMON, *(name for dialect in DIALECTS for name in dialect.columns)]),
 )
-_ALL_CONTENTS: Final = frozenset().union(*(dialect.contents for dialect in DIALECTS))
 _SPAN_TYPES: Final = [(field.name, field.type) for field in SPANS]

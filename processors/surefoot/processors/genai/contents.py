@@ -7,35 +7,46 @@ stored; a content that mentions one and cannot be parsed is not stored at all.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from surefoot.processors.genai.values import is_storable
 from surefoot.processors.lake.schema import CONTENTS as CONTENT_SCHEMA
 from surefoot.processors.otlp.arrays import map_from
 
-REASONING: Final = frozenset({"reasoning", "thinking", "redacted_thinking"})
-_MENTIONS = r'"(reasoning|thinking|redacted_thinking|reasoning_content|thinking_blocks)"'
+# For each set of keys and key patterns: the rows whose contents they name, or None for all rows.
+ContentKeys = Sequence[tuple[frozenset[str], Any]]
+
+_REASONING: Final = frozenset({"reasoning", "thinking", "redacted_thinking"})
+_REASONING_KEYS: Final = frozenset(
+    {"reasoning", "reasoning_content", "reasoning_details", "thinking", "thinking_blocks"}
+)
+# Such a word as a whole text, be it in JSON, in JSON inside of JSON text, or in a Python repr.
+_MENTION: Final = re.compile(rf"""["']({"|".join(sorted(_REASONING | _REASONING_KEYS | {"thought"}))})\\*["']""")
 # Older conventions send each message as a log event whose body is the message.
 _MESSAGE_EVENTS = r"^gen_ai\.((system|user|assistant|tool)\.message|choice)$"
-_REASONING_KEYS: Final = frozenset({"reasoning", "reasoning_content", "thinking", "thinking_blocks"})
 
 
-def split_contents(owners: pa.Table, maps: pa.MapArray, keys: frozenset[str]) -> tuple[pa.MapArray, pa.Table]:
+def split_contents(owners: pa.Table, maps: pa.MapArray, keys: ContentKeys) -> tuple[pa.MapArray, pa.Table]:
     """Attribute maps without contents, and the contents as rows. ``owners`` has one row per map."""
     kept, rows, names, values = _split(maps, keys)
     return kept, _rows(owners, rows, names, values)
 
 
-def split_event_contents(owners: pa.Table, events: pa.ListArray, keys: frozenset[str]) -> tuple[pa.ListArray, pa.Table]:
+def split_event_contents(owners: pa.Table, events: pa.ListArray, keys: ContentKeys) -> tuple[pa.ListArray, pa.Table]:
     """The same for the attributes of span events."""
     items = events.flatten()
-    kept, event_rows, names, values = _split(items.field("attributes"), keys)
+    owner_of_event = pc.list_parent_indices(events).to_numpy(zero_copy_only=False)
+    of_event = [(names, None if rows is None else rows[owner_of_event]) for names, rows in keys]
+    kept, event_rows, names, values = _split(items.field("attributes"), of_event)
     if len(names) == 0:
         return events, CONTENT_SCHEMA.empty_table()
-    owner_of_event = pc.list_parent_indices(events).to_numpy(zero_copy_only=False)
     struct = pa.StructArray.from_arrays(
         [items.field("name"), items.field("time_unix_nano"), kept], names=["name", "time_unix_nano", "attributes"]
     )
@@ -43,7 +54,7 @@ def split_event_contents(owners: pa.Table, events: pa.ListArray, keys: frozenset
     return pa.ListArray.from_arrays(offsets, struct), _rows(owners, owner_of_event[event_rows], names, values)
 
 
-def split_log_contents(logs: pa.Table, keys: frozenset[str]) -> tuple[pa.Table, pa.Table]:
+def split_log_contents(logs: pa.Table, keys: ContentKeys) -> tuple[pa.Table, pa.Table]:
     """Log rows without contents, and the contents as rows: of their attributes, and the bodies of message events."""
     owners = logs.append_column("start_time", logs["time"])
     attributes, contents = split_contents(owners, logs["attributes"].combine_chunks(), keys)
@@ -59,15 +70,18 @@ def split_log_contents(logs: pa.Table, keys: frozenset[str]) -> tuple[pa.Table, 
     return logs.set_column(logs.schema.get_field_index("body"), "body", body), pa.concat_tables([contents, bodies])
 
 
-def _split(maps: pa.MapArray, wanted: frozenset[str]) -> tuple[pa.MapArray, Any, pa.Array, pa.Array]:
+def _split(maps: pa.MapArray, wanted: ContentKeys) -> tuple[pa.MapArray, Any, pa.Array, pa.Array]:
     offsets = np.asarray(maps.offsets)
     first, last = int(offsets[0]), int(offsets[-1])
     keys, values = maps.keys.slice(first, last - first), maps.items.slice(first, last - first)
     encoded = keys.dictionary_encode()
-    prefixes = tuple(key for key in wanted if key.endswith("."))
-    codes = [c for c, key in enumerate(encoded.dictionary.to_pylist()) if key in wanted or key.startswith(prefixes)]
-    is_content = np.isin(encoded.indices.to_numpy(zero_copy_only=False), codes)
+    codes, distinct = encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
     rows = np.repeat(np.arange(len(maps)), np.diff(offsets))
+    is_content = np.zeros(len(codes), np.bool_)
+    for patterns, of_rows in wanted:
+        named = [code for code, key in enumerate(distinct) if any(fnmatchcase(key, pattern) for pattern in patterns)]
+        if named:
+            is_content |= np.isin(codes, named) & (True if of_rows is None else of_rows[rows])
     if not is_content.any():
         return maps, rows[:0], keys.slice(0, 0), values.slice(0, 0)
     stay, go = pa.array(np.flatnonzero(~is_content)), pa.array(np.flatnonzero(is_content))
@@ -86,7 +100,7 @@ def _rows(owners: pa.Table, rows: Any, names: pa.Array, values: pa.Array) -> pa.
 
 def without_reasoning(values: pa.StringArray) -> pa.StringArray:
     """Contents with their reasoning parts taken out; null where that is not possible."""
-    mentions = pc.fill_null(pc.match_substring_regex(values, _MENTIONS), fill_value=False)
+    mentions = pc.fill_null(pc.match_substring_regex(values, _MENTION.pattern), fill_value=False)
     if not pc.any(mentions).as_py():
         return values
     cleaned = [_clean(value) for value in values.filter(mentions).to_pylist()]
@@ -94,20 +108,31 @@ def without_reasoning(values: pa.StringArray) -> pa.StringArray:
 
 
 def _clean(value: str) -> str | None:
+    """Structured text without its reasoning; None if it cannot be read. Other text is a person's or a model's words."""
+    if not value.lstrip().startswith(("{", "[", '"')):
+        return value
     try:
-        content = json.loads(value)
-    except ValueError:
+        text = json.dumps(_pruned(json.loads(value)), ensure_ascii=False)
+        return text if is_storable(text) else json.dumps(json.loads(text))
+    except (ValueError, RecursionError):
         return None
-    return json.dumps(_pruned(content), ensure_ascii=False)
 
 
 def _pruned(content: Any) -> Any:
     if isinstance(content, list):
         return [_pruned(item) for item in content if not _is_reasoning(item)]
     if isinstance(content, dict):
+        if _is_reasoning(content):
+            return None
         return {key: _pruned(item) for key, item in content.items() if key not in _REASONING_KEYS}
+    if isinstance(content, str) and _MENTION.search(content):
+        return _clean(content)
     return content
 
 
 def _is_reasoning(item: Any) -> bool:
-    return isinstance(item, dict) and (item.get("type") in REASONING or item.get("part_kind") in REASONING)
+    """Whether this is a reasoning part, as the conventions, Anthropic, OpenAI, pydantic-ai or Google write it."""
+    if not isinstance(item, dict):
+        return False
+    kinds = (item.get("type"), item.get("part_kind"))
+    return item.get("thought") is True or any(isinstance(kind, str) and kind in _REASONING for kind in kinds)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 # What exporters write when they were told to hide a value.
 PLACEHOLDERS = pa.array(["<REDACTED>", "__REDACTED__", "[REDACTED]"])
-_INTEGER = r"^\s*[+-]?[0-9]{1,18}(\.0+)?\s*$"
-_NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+_HALVES = re.compile(r"[\ud800-\udfff]")
+_INTEGER = r"^[+-]?[0-9]{1,18}(\.0+)?$"
+_NUMBER = r"^-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?$"
 
 
 def as_text(values: pa.StringArray) -> pa.StringArray:
@@ -21,20 +22,22 @@ def as_text(values: pa.StringArray) -> pa.StringArray:
     quoted = pc.fill_null(pc.and_(pc.starts_with(values, '"'), pc.ends_with(values, '"')), fill_value=False)
     if not pc.any(quoted).as_py():
         return values
-    return pc.replace_with_mask(values, quoted, pa.array([_unquoted(v) for v in values.filter(quoted).to_pylist()]))
+    unquoted = [_unquoted(value) for value in values.filter(quoted).to_pylist()]
+    return pc.replace_with_mask(values, quoted, pa.array(unquoted, pa.string()))
 
 
 def as_int(values: pa.StringArray) -> pa.Int64Array:
     """Whole numbers written as such, as ``5.0``, or in quotes."""
     text = pc.utf8_trim(values, '" ')
-    whole = pc.replace_substring_regex(_only(text, _INTEGER), r"\.0+\s*$|\s|\+", "")
+    whole = pc.replace_substring_regex(_only(text, _INTEGER), r"\.0+$|\+", "")
     return whole.cast(pa.int64())
 
 
 def as_float(values: pa.StringArray) -> pa.DoubleArray:
     """Finite numbers."""
     text = pc.utf8_trim(values, '" ')
-    return _only(text, _NUMBER).cast(pa.float64())
+    numbers = _only(text, _NUMBER).cast(pa.float64())
+    return pc.if_else(pc.is_finite(numbers), numbers, pa.scalar(None, pa.float64()))
 
 
 def as_json_list(values: pa.StringArray) -> pa.StringArray:
@@ -57,9 +60,14 @@ def _only(text: pa.StringArray, pattern: str) -> pa.StringArray:
     return pc.if_else(matches, text, pa.scalar(None, pa.string()))
 
 
-def _unquoted(value: str) -> Any:
+def _unquoted(value: str) -> str:
     try:
         inner = json.loads(value)
     except ValueError:
         return value
-    return inner if isinstance(inner, str) else value
+    return inner if isinstance(inner, str) and is_storable(inner) else value
+
+
+def is_storable(text: str) -> bool:
+    """Whether text can be UTF-8: JSON may spell half of a surrogate pair, which no table can hold."""
+    return not _HALVES.search(text)

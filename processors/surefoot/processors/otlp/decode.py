@@ -1,20 +1,23 @@
 """From the bodies of acknowledged requests to one Arrow row per span, log record or data point.
 
-ptars (Rust) turns protobuf into nested Arrow on the official descriptors; the rest is flattening. Bodies were parsed
-before they were acknowledged, so a body that cannot be decoded here is a defect, not bad input: DecodeError names the
-record. Rows carry names of the lake's schema; the understanding of attributes happens in ``genai.columns``.
+ptars (Rust) turns protobuf into nested Arrow on the official descriptors; the rest is flattening. Rows carry names of
+the lake's schema; the understanding of attributes happens in ``genai.columns``.
+
+Rule: what was acknowledged is decoded. Bodies were parsed by upb before they were acknowledged, and upb skips unknown
+groups and fields of an unexpected wire type, where ptars refuses the whole batch: such a body is read by upb and
+written anew without its unknown fields. DecodeError names what even that does not help.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from google.protobuf.message import DecodeError as ProtobufDecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -24,6 +27,7 @@ from surefoot.collector.segment import Record
 from surefoot.instrumentation import semconv
 from surefoot.processors.errors import DecodeError
 from surefoot.processors.otlp.arrays import (
+    LARGEST_INT,
     attribute_maps,
     expand,
     hex_text,
@@ -62,7 +66,7 @@ def decode_spans(records: Sequence[Record]) -> pa.Table:
         "trace_state": _text(spans.field("trace_state")),
         "name": spans.field("name").fill_null(""),
         "kind": _named(_KINDS, spans.field("kind")),
-        **_times(start, end),
+        **_times(start, end, pc.or_(_too_late(spans, "start_time_unix_nano"), _too_late(spans, "end_time_unix_nano"))),
         "status": _named(_STATUSES, _child(status, "code")),
         "status_message": _text(_child(status, "message")),
         "scope_name": _take(_text(_child(scope, "name")), of_group),
@@ -150,19 +154,44 @@ def arrival(records: Sequence[Record], of_record: Any, event_nanos: pa.Array) ->
 
 def _top(records: Sequence[Record], message: Any, field: str) -> tuple[pa.Array, Any]:
     """All resource groups of all records, and for each the number of its record."""
+    bodies = [record.body for record in records]
     try:
-        batch = _handler(message).list_to_record_batch([record.body for record in records])
-    except ValueError as error:
-        names = f"{len(records)} records received from {_when(records[0])} to {_when(records[-1])}"
-        raise DecodeError(f"Cannot decode {message.DESCRIPTOR.name} ({names}): {error}") from error
+        batch = _handler(message).list_to_record_batch(bodies)
+    except ValueError:
+        batch = _handler(message).list_to_record_batch(_rewritten(records, message))
     return expand(batch.column(batch.schema.get_field_index(field)))
 
 
-def _when(record: Record) -> str:
-    return f"{date.fromtimestamp(record.received_unix_nano / 1e9)} ({record.received_unix_nano})"  # noqa: DTZ012 - shown only
+def _rewritten(records: Sequence[Record], message: Any) -> list[bytes]:
+    """The bodies, those that ptars refuses written anew by upb. Raises DecodeError if one cannot be read by either."""
+    bodies, refused = [], {}
+    for place, record in enumerate(records):
+        body = record.body
+        try:
+            _handler(message).list_to_record_batch([body])
+        except ValueError:
+            try:
+                request = message.FromString(body)
+                request.DiscardUnknownFields()
+                body = request.SerializeToString()
+                _handler(message).list_to_record_batch([body])
+            except (ValueError, ProtobufDecodeError) as error:
+                refused[place] = f"the one received at {record.received_unix_nano} from {record.source}: {error}"
+        bodies.append(body)
+    if refused:
+        raise DecodeError(
+            f"Cannot decode {len(refused)} of {len(records)} {message.DESCRIPTOR.name}: {'; '.join(refused.values())}",
+            list(refused),
+        )
+    return bodies
 
 
-def _times(start: pa.Array, end: pa.Array) -> dict[str, pa.Array]:
+def _too_late(spans: pa.StructArray, name: str) -> pa.Array:
+    """Whether a time lies beyond int64 (the year 2262), so that it was cut."""
+    return pc.greater(spans.field(name).fill_null(0), pa.scalar(LARGEST_INT, pa.uint64()))
+
+
+def _times(start: pa.Array, end: pa.Array, cut: pa.Array) -> dict[str, pa.Array]:
     # Both fit int64 and are not negative, so the difference fits too.
     duration = pc.subtract(end, start)
     return {
@@ -171,7 +200,7 @@ def _times(start: pa.Array, end: pa.Array) -> dict[str, pa.Array]:
         "start_unix_nano": start,
         "end_unix_nano": end,
         "duration_ns": duration,
-        "clock_skew": pc.less(duration, 0),
+        "clock_skew": pc.or_(pc.less(duration, 0), cut),
     }
 
 

@@ -13,7 +13,8 @@ class Dialect:
     ``scopes`` and ``markers`` recognise a span: a scope name, or an attribute key, that is one of these or starts with
     one that ends in ``.``. ``columns`` maps a column of the spans table to the attribute keys that may hold it, best
     first. ``operations`` maps this dialect's operation names to canonical ones (None: no GenAI operation).
-    ``contents`` are keys that hold messages, arguments or results: they go to the contents table only.
+    ``contents`` are keys, or shell patterns of keys, that hold messages, arguments or results beside those of the
+    conventions: they go to the contents table only.
     """
 
     name: str

@@ -37,7 +37,18 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "reasoning_tokens": (semconv.REASONING_TOKENS, "gen_ai.usage.reasoning_tokens"),
 }
 
-CONTENTS = semconv.CONTENT_ATTRIBUTES | {"gen_ai.prompt", "gen_ai.completion", "gen_ai.prompt.", "gen_ai.completion."}
+# Contents in every dialect, since instrumentations write these beside their own. Not gen_ai.prompt.name and .version.
+CONTENTS = semconv.CONTENT_ATTRIBUTES | {
+    "gen_ai.prompt",
+    "gen_ai.prompt.[0-9]*",
+    "gen_ai.prompt.variable.*",
+    "gen_ai.completion",
+    "gen_ai.completion.[0-9]*",
+    "gen_ai.retrieval.query.text",
+    "gen_ai.retrieval.documents",
+    "gen_ai.memory.query.text",
+    "gen_ai.memory.records",
+}
 
 DIALECT = Dialect(
     name="otel_genai",
@@ -47,5 +58,4 @@ DIALECT = Dialect(
     markers=frozenset({"gen_ai."}),
     columns=COLUMNS,
     operations={"unknown": None},
-    contents=CONTENTS,
 )

@@ -17,15 +17,17 @@ DIALECT = Dialect(
         **otel_genai.COLUMNS,
         "agent_name": (semconv.AGENT_NAME, "agent_name"),
         "request_model": (semconv.REQUEST_MODEL, "model_name"),
+        "time_to_first_chunk": (semconv.TIME_TO_FIRST_CHUNK, "gen_ai.client.operation.time_to_first_chunk"),
     },
     operations=otel_genai.DIALECT.operations,
-    contents=otel_genai.CONTENTS
-    | {
-        "all_messages_events",
-        "events",
-        "final_result",
-        "pydantic_ai.all_messages",
-        "tool_arguments",
-        "tool_response",
-    },
+    contents=frozenset(
+        {
+            "all_messages_events",
+            "events",
+            "final_result",
+            "pydantic_ai.all_messages",
+            "tool_arguments",
+            "tool_response",
+        }
+    ),
 )

@@ -161,6 +161,6 @@ def _join_elsewhere(reader: Reader, batch: Batch) -> None:
 
 
 def next_traces(reader: Reader, batch: Batch) -> Collection[str]:
-    """Traces whose verdicts judge responses of this batch and have to find their runs anew. Call after the commit."""
+    """Other traces whose verdicts have to find their runs anew. Call after the commit."""
     responses = {row["response_id"] for row in batch.after["model_calls"] if row["response_id"]}
-    return reader.waiting(responses, batch.trace_ids) if responses else []
+    return reader.waiting(responses, batch.trace_ids)

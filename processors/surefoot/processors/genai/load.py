@@ -50,8 +50,10 @@ WHERE c.response_id IN (SELECT unnest(?)) AND c.trace_id NOT IN (SELECT unnest(?
 _WAITING: Final = """
 SELECT DISTINCT trace_id
 FROM verdicts
-WHERE response_id IN (SELECT unnest($1)) AND trace_id NOT IN (SELECT unnest($2))
-  AND (run_id IS NULL OR split_part(run_id, '-', 1) IN (SELECT unnest($2)))
+WHERE trace_id NOT IN (SELECT unnest($2)) AND (
+  split_part(run_id, '-', 1) IN (SELECT unnest($2))
+  OR response_id IN (SELECT unnest($1)) AND (run_id IS NULL OR split_part(run_id, '-', 1) <> trace_id)
+)
 """
 
 
@@ -148,7 +150,10 @@ class Reader:
         return from_table(found.to_arrow_table())
 
     def waiting(self, response_ids: Collection[str], of: Collection[str]) -> list[str]:
-        """Traces other than ``of`` with a verdict on one of these responses that has no run, or one in ``of``."""
+        """Traces other than ``of`` with a verdict whose run may change with ``of``.
+
+        Its run is among them, or it judges one of these responses and its own trace has no run for it.
+        """
         found = self._con.execute(_WAITING, [sorted(response_ids), sorted(of)])
         return [trace_id for (trace_id,) in found.fetchall()]
 

@@ -83,7 +83,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
     verdicts=made.verdicts(),
     scale=st.sampled_from([1.0, 1 / 60, 0.5, 7 / 60]),
 )
-@hypothesis_settings(max_examples=150, deadline=None)
+@hypothesis_settings(max_examples=100, deadline=None)
 def test_numbers_equal_the_reference(
     con: duckdb.DuckDBPyConnection,
     slo: Slo,
@@ -172,12 +172,12 @@ def near(found: float | None, expected: Fraction | None) -> bool:
     return found == pytest.approx(float(expected), rel=1e-12, abs=1e-15)
 
 
-@given(data=st.data())
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return Tables(Lake.open(tmp_path_factory.mktemp("lake") / "lake"))
 
 
+@given(data=st.data())
 # Every step commits to a real lake; shrinking a failure would take longer than reading it.
 @hypothesis_settings(max_examples=12, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_the_engine_equals_the_reference_step_by_step(

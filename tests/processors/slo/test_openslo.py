@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -335,10 +334,3 @@ def test_a_definition_starts_a_new_generation_and_a_target_does_not(tmp_path: Pa
     assert len(same) == 1
     assert len(others) == 4
     assert same.isdisjoint(others)
-
-
-def test_text_of_a_file_never_becomes_sql(tmp_path: Path) -> None:
-    hostile = textwrap.dedent("""'; DROP TABLE runs; --""")
-    (tmp_path / "a.yaml").write_text(GOOD.replace("{service_name: desk}", f'{{service_name: "{hostile}"}}'))
-    (slo,) = load_slos(tmp_path).slos
-    assert slo.where == (("service_name", (hostile,)),)

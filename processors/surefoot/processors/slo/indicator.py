@@ -62,7 +62,7 @@ class Indicator:
 
     def knows(self, dimension: str) -> bool:
         """Whether ``where`` and ``by`` may name this."""
-        return dimension in self.columns or (dimension.startswith(STRATUM) and len(dimension) > len(STRATUM))
+        return dimension in self.columns or re.fullmatch(rf"{re.escape(STRATUM)}[\w.-]+", dimension) is not None
 
 
 @cache

@@ -69,14 +69,15 @@ def _check_window(window: schema.TimeWindow) -> Iterator[Refused]:
 
 
 def _check_target(objective: schema.Objective) -> Iterator[Refused]:
-    name = "target" if objective.target is not None else "targetPercent"
-    whole = 1 if objective.target is not None else 100
-    value = objective.target if objective.target is not None else objective.target_percent
+    name, value, whole = "target", objective.target, 1
+    if value is None:
+        name, value, whole = "targetPercent", objective.target_percent, 100
+    assert value is not None  # noqa: S101 - the schema let exactly one through
     path = (*_OBJECTIVE, name)
-    if value is None or not value < whole:
-        what = f"{value} leaves no error budget: nothing could ever fail, and any failure would burn infinitely fast"
+    if value >= whole:
+        what = f"{value:g} leaves no error budget: nothing could ever fail, and any failure would burn infinitely fast"
         remedy = f"write less than {whole}, such as {name}: {0.99 * whole:g}"
-        if name == "target" and value is not None and 1 < value < 100:
+        if name == "target" and 1 < value < 100:
             what, remedy = f"{value:g} is not a share between 0 and 1", f"write targetPercent: {value:g}"
         yield Refused(path, what, remedy)
     elif value <= 0:

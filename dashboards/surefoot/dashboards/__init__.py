@@ -1,0 +1,1 @@
+"""What people look at: the metrics endpoint, Prometheus rules, the Grafana dashboard, the page."""

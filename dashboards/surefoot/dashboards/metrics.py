@@ -1,0 +1,206 @@
+"""The metrics endpoint: gauges from the tables, counters only of what can never be taken back.
+
+A burn rate is computed over event time from the tables and published as a gauge; it is not derived by Prometheus from
+counters, because labels come late and get corrected, which a counter can only show as a reset. Rules: an undefined
+number gives no sample and never NaN; a count of zero is a sample; a file that a process has not written yet gives no
+sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar
+
+from surefoot.processors import status
+from surefoot.processors.slo.report import SloReport, StatusReport, StratumReport
+
+STATES: Final = {"no_data": -1, "ok": 0, "burning_ticket": 1, "burning_page": 2, "exhausted": 3}
+PROCESSES: Final = ("supervisor", "collector", "writer", "jobs", "slo")
+_IDENTITY: Final = ("slo", "service", "view")
+
+_SLO_GAUGES: Final = {
+    "surefoot_slo_objective_ratio": ("Share of events that is to be good.", ()),
+    "surefoot_slo_events": ("Events in the window by outcome: good, bad, unlabelled, excluded.", ("window", "outcome")),
+    "surefoot_slo_error_ratio": ("Bad events / labelled events in the window.", ("window",)),
+    "surefoot_slo_burn_rate": ("Error ratio / error budget in the window.", ("window",)),
+    "surefoot_slo_burn_rate_threshold": ("Burn rate above which a tier burns.", ("tier", "severity")),
+    "surefoot_slo_error_budget_remaining_ratio": ("Share of the period's error budget that is left; signed.", ()),
+    "surefoot_slo_label_coverage_ratio": ("Labelled events / events in the window.", ("window",)),
+    "surefoot_slo_state": ("-1 no data, 0 ok, 1 burning (ticket), 2 burning (page), 3 budget exhausted.", ()),
+    "surefoot_slo_last_run_timestamp_seconds": ("When the SLO was last computed.", ()),
+}
+_OTHERS: Final = (
+    "surefoot_runs_ended_total",
+    "surefoot_collector_items_total",
+    "surefoot_collector_requests_total",
+    "surefoot_collector_backlog_bytes",
+    "surefoot_collector_accepting",
+    "surefoot_quarantined_files",
+    "surefoot_writer_rows_total",
+    "surefoot_writer_duplicates_total",
+    "surefoot_writer_lag_seconds",
+    "surefoot_process_published_timestamp_seconds",
+    "surefoot_process_restarts_total",
+)
+METRICS: Final = (*_SLO_GAUGES, *_OTHERS)
+"""Every metric that the endpoint can show."""
+
+
+def registry(folder: Path) -> CollectorRegistry:
+    """A registry that reads the status files in ``folder`` at each scrape."""
+    made = CollectorRegistry()
+    made.register(StatusCollector(folder))
+    return made
+
+
+class StatusCollector(Collector):
+    """Turns the status files into metrics. Holds no state."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def collect(self) -> Iterable[Metric]:
+        """All metrics as they are now."""
+        content = {name: status.read(self._folder, name) for name in PROCESSES}
+        slo = content["slo"]
+        if slo is not None:
+            yield from slo_metrics(StatusReport.from_json(slo))
+        yield from _runs(content["jobs"] or {})
+        yield from _collector(content["collector"] or {})
+        yield from _writer(content["writer"] or {})
+        yield from _processes(content)
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: describing would read the files when the registry is made."""
+        return []
+
+
+def slo_metrics(report: StatusReport) -> Iterator[Metric]:
+    """The gauges of all SLOs and strata, with one label set for all: a dimension that an SLO does not have is empty."""
+    dimensions = sorted({label(name) for slo in report.slos for item in slo.strata for name in item.dimensions})
+    families = {
+        name: GaugeMetricFamily(name, text, labels=[*_IDENTITY, *dimensions, *extra])
+        for name, (text, extra) in _SLO_GAUGES.items()
+    }
+    for slo in report.slos:
+        for stratum in slo.strata:
+            found = {label(name): value for name, value in stratum.dimensions.items()}
+            base = [slo.slo, slo.service, slo.view, *(found.get(name, "") for name in dimensions)]
+            for name, extra, value in _values(slo, stratum, report.computed_at):
+                if value is not None:
+                    families[name].add_metric([*base, *extra], value)
+    return iter(families.values())
+
+
+def label(dimension: str) -> str:
+    """A dimension's name as a label's: ``stratum.region`` becomes ``stratum_region``."""
+    return dimension.replace(".", "_").replace("-", "_")
+
+
+def _values(
+    slo: SloReport, stratum: StratumReport, computed_at: float
+) -> Iterator[tuple[str, list[str], float | None]]:
+    yield "surefoot_slo_objective_ratio", [], slo.objective
+    yield "surefoot_slo_error_budget_remaining_ratio", [], stratum.error_budget_remaining_ratio
+    yield "surefoot_slo_state", [], STATES[stratum.state]
+    yield "surefoot_slo_last_run_timestamp_seconds", [], computed_at
+    for tier in stratum.tiers:
+        yield "surefoot_slo_burn_rate_threshold", [tier.name, tier.severity], tier.factor
+    for window in stratum.windows:
+        counts = window.counts
+        for outcome in ("good", "bad", "unlabelled", "excluded"):
+            yield "surefoot_slo_events", [window.window, outcome], float(getattr(counts, outcome))
+        yield "surefoot_slo_error_ratio", [window.window], window.error_ratio
+        yield "surefoot_slo_burn_rate", [window.window], window.burn_rate
+        yield "surefoot_slo_label_coverage_ratio", [window.window], window.label_coverage_ratio
+
+
+def _runs(jobs: dict[str, Any]) -> Iterator[Metric]:
+    family = CounterMetricFamily(
+        "surefoot_runs_ended",
+        "User-facing runs first seen ended, by outcome, since the jobs process began.",
+        labels=["service_name", "outcome"],
+    )
+    for counter in jobs.get("counters", []):
+        family.add_metric(
+            [counter["service_name"] or "", counter["outcome"]],
+            counter["runs"],
+            exemplar=Exemplar({"trace_id": counter["exemplar_trace_id"]}, 1.0),
+        )
+    yield family
+
+
+def _collector(collector: dict[str, Any]) -> Iterator[Metric]:
+    items = CounterMetricFamily(
+        "surefoot_collector_items",
+        "Spans, log records and data points by what became of them.",
+        labels=["signal", "transport", "result"],
+    )
+    requests = CounterMetricFamily(
+        "surefoot_collector_requests",
+        "Requests by what became of them: accepted, refused (never to be sent again), deferred (to be sent again).",
+        labels=["signal", "transport", "result"],
+    )
+    for count in collector.get("counts", []):
+        result, _, what = count["name"].rpartition("_")
+        family = {"items": items, "requests": requests}.get(what)
+        if family is not None:
+            family.add_metric([count["signal"], count["transport"], result], count["total"])
+    yield from (items, requests)
+    if collector:
+        yield _gauge(
+            "surefoot_collector_backlog_bytes", "Acknowledged, not yet in the lake.", collector["backlog_bytes"]
+        )
+        accepting = GaugeMetricFamily(
+            "surefoot_collector_accepting",
+            "1 while requests are accepted, 0 while they are deferred.",
+            labels=["reason"],
+        )
+        accepting.add_metric([collector["reason"] or ""], 1.0 if collector["state"] == "ok" else 0.0)
+        yield accepting
+        text = "Segments and stretches that nobody could process; they are kept in the spool's quarantine."
+        yield _gauge("surefoot_quarantined_files", text, len(collector["quarantined"]))
+
+
+def _writer(writer: dict[str, Any]) -> Iterator[Metric]:
+    rows = CounterMetricFamily("surefoot_writer_rows", "Rows committed since the writer began.", labels=["table"])
+    for name, total in writer.get("totals", {}).items():
+        if name in ("spans", "contents", "logs", "metric_points"):
+            rows.add_metric([name], total)
+    yield rows
+    if writer:
+        yield _counter(
+            "surefoot_writer_duplicates", "Spans dropped because the lake held them.", writer["duplicates_total"]
+        )
+        yield _gauge("surefoot_writer_lag_seconds", "Age of the oldest segment that waits.", writer["lag_seconds"])
+
+
+def _processes(content: dict[str, dict[str, Any] | None]) -> Iterator[Metric]:
+    published = GaugeMetricFamily(
+        "surefoot_process_published_timestamp_seconds", "When a process last said how it is.", labels=["process"]
+    )
+    for name, key in (("collector", "at"), ("writer", "at"), ("jobs", "cycle_at")):
+        found = content[name]
+        if found is not None:
+            published.add_metric([name], found[key])
+    yield published
+    restarts = CounterMetricFamily(
+        "surefoot_process_restarts", "Times a process was started again.", labels=["process"]
+    )
+    for name, process in (content["supervisor"] or {}).get("processes", {}).items():
+        restarts.add_metric([name], process["restarts"])
+    yield restarts
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, text, value=value)
+
+
+def _counter(name: str, text: str, value: float) -> Metric:
+    return CounterMetricFamily(name, text, value=value)

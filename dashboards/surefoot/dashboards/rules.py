@@ -50,7 +50,7 @@ def _recording(slo: Slo, tier: Tier) -> dict[str, Any]:
     return {
         "record": OVER_THRESHOLD,
         "expr": f"({both}) / {tier.factor!r}",
-        "labels": {"tier": tier.name, "severity": tier.severity},
+        "labels": {"slo": slo.name, "tier": tier.name, "severity": tier.severity},
     }
 
 
@@ -65,9 +65,9 @@ def _burn_alert(slo: Slo, severity: str, tiers: list[Tier]) -> dict[str, Any]:
         "alert": name,
         "expr": f'max without (tier) ({OVER_THRESHOLD}{{slo="{slo.name}",severity="{severity}"}}) > 1',
         "keep_firing_for": _KEEP_FIRING,
-        "labels": {"severity": severity},
+        "labels": {"slo": slo.name, "severity": severity},
         "annotations": {
-            "summary": f"{slo.display_name or slo.name} is spending its error budget too fast",
+            "summary": f"{slo.name}: the error budget is burning too fast",
             "description": (
                 f"The burn rate of {slo.name} (objective {100 * slo.objective:g} % over {slo.period}) is "
                 f"{conditions}; it is {{{{ $value | humanize }}}} times the threshold now. "
@@ -83,9 +83,9 @@ def _exhausted_alert(slo: Slo) -> dict[str, Any]:
         "alert": "SurefootSloBudgetExhausted",
         "expr": f'surefoot_slo_error_budget_remaining_ratio{{slo="{slo.name}"}} < 0',
         "for": "10m",
-        "labels": {"severity": "ticket"},
+        "labels": {"slo": slo.name, "severity": "ticket"},
         "annotations": {
-            "summary": f"{slo.display_name or slo.name} has spent its error budget",
+            "summary": f"{slo.name}: the error budget is spent",
             "description": (
                 f"{slo.name} (objective {100 * slo.objective:g} % over {slo.period}) has "
                 "{{ $value | humanizePercentage }} of its error budget left."
@@ -102,7 +102,7 @@ def _absent_alert(slo: Slo) -> dict[str, Any]:
         "for": "10m",
         "labels": {"severity": "ticket", "slo": slo.name, "service": slo.service},
         "annotations": {
-            "summary": f"{slo.name} is not computed any more",
+            "summary": f"{slo.name}: not computed any more",
             "description": "Prometheus sees no objective for it: its file is gone or broken.",
             "runbook": f"{_RUNBOOK}#surefootsloabsent",
         },
@@ -155,7 +155,7 @@ def health_group() -> dict[str, Any]:
     }
 
 
-def _health(  # noqa: PLR0913 - one row of a table
+def _health(
     name: str, expr: str, severity: str, summary: str, description: str, wait: str | None = None
 ) -> dict[str, Any]:
     timing: Mapping[str, str] = {} if wait is None else {"for": wait}

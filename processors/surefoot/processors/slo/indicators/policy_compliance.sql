@@ -28,7 +28,9 @@ ranked AS (
   FROM told
   LEFT JOIN (SELECT DISTINCT supersedes AS verdict_id FROM told WHERE supersedes IS NOT NULL) AS replaced
     ON told.verdict_id = replaced.verdict_id
-  WHERE replaced.verdict_id IS NULL AND told.kind = 'process' AND told.run_id IS NOT NULL
+  WHERE replaced.verdict_id IS NULL
+    AND told.kind = 'process'
+    AND told.run_id IN (SELECT run_id FROM runs WHERE date >= $from_date AND date <= $to_date)
 ),
 effective AS (
   SELECT

@@ -8,24 +8,26 @@
             ...
         run.set_confidence(80)
 
-Importing this costs no more than OpenTelemetry's API; exporters are loaded by ``init`` or ``surefoot run``.
+Importing this costs no more than OpenTelemetry's API; exporters are loaded by ``init`` or ``surefoot run``. Without
+either nothing is recorded and nothing is sent.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from surefoot.instrumentation.evaluations import evaluation, record_evaluation
-from surefoot.instrumentation.operation import AgentRun, ModelCall, ToolCall, Workflow
+from surefoot.instrumentation.evaluations import Evaluation, evaluation, record_evaluation
+from surefoot.instrumentation.operations import AgentRun, ModelCall, ToolCall, Workflow
+from surefoot.instrumentation.redaction import PATTERNS, Pattern, Redact, Redaction
 from surefoot.instrumentation.sdk import agent_run, model_call, tool, workflow
 from surefoot.instrumentation.threads import RunThreadPool, propagate
 
-if TYPE_CHECKING:
-    from surefoot.instrumentation.redaction import Redact
-
 __all__ = [
+    "PATTERNS",
     "AgentRun",
+    "Evaluation",
     "ModelCall",
+    "Pattern",
+    "Redact",
+    "Redaction",
     "RunThreadPool",
     "ToolCall",
     "Workflow",
@@ -47,39 +49,37 @@ def init(
     environment: str | None = None,
     endpoint: str | None = None,
     capture_content: bool | None = None,
-    redact: Redact | None = None,
-    redact_patterns: bool = True,
+    redact: Redaction | Redact | bool = True,
 ) -> None:
     """Set the pipeline up, for a program that is not started with ``surefoot run``. The first call counts.
 
     ``endpoint`` is an OTLP base address such as http://127.0.0.1:4318; the standard OTEL_* variables hold where nothing
-    is given. ``capture_content=True`` keeps messages on spans (default: the standard variable, off). ``redact`` gets an
-    attribute's name and text and returns what may leave the process; it runs after the built-in patterns, which
-    ``redact_patterns=False`` turns off.
+    is given. ``capture_content=True`` keeps messages (default: the standard variable, off). ``redact`` is a callable
+    that gets an attribute's name and text and returns what may leave the process, after the built-in patterns; or a
+    ``Redaction`` with patterns of your own; or False for none.
+
+    Raises PipelineError if an exporter that OTEL_* variables name is not installed, or if the program's own tracer
+    provider takes no processors.
     """
-    import os
+    from surefoot.instrumentation import setup
 
-    from surefoot.instrumentation import exit as at_exit
-    from surefoot.instrumentation import native, pipeline, redaction, semconv
-
-    if capture_content is not None:
-        os.environ[semconv.CAPTURE_CONTENT_VARIABLE] = "SPAN_AND_EVENT" if capture_content else "NO_CONTENT"
-    chosen = redaction.combined(redact, patterns=redact_patterns)
-    first = pipeline.current() is None
-    at_exit.install(
-        pipeline.build(service_name=service_name, environment=environment, endpoint=endpoint, redact=chosen)
+    setup.init(
+        service_name=service_name,
+        environment=environment,
+        endpoint=endpoint,
+        capture_content=capture_content,
+        redact=redact,
     )
-    if first:
-        from surefoot.instrumentation.distro import note
-
-        native.watch_imports(note)
 
 
-def flush(timeout_seconds: float = 5.0) -> bool:
-    """Deliver what was recorded so far; False if that took longer. True if nothing is set up."""
+def flush(seconds: float = 5.0) -> bool:
+    """Deliver what was recorded so far; False if that took longer or something did not arrive.
+
+    True if nothing is set up, for then nothing is recorded.
+    """
     import sys
 
-    # The pipeline's module is loaded by whoever built one; asking must not load the SDK.
+    # The pipeline's module is loaded by whoever set one up; asking must not load the SDK.
     pipeline = sys.modules.get("surefoot.instrumentation.pipeline")
     current = None if pipeline is None else pipeline.current()
-    return True if current is None else bool(current.flush(timeout_seconds))
+    return True if current is None else bool(current.flush(seconds))

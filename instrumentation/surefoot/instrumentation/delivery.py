@@ -1,226 +1,218 @@
-"""Exporters and processors that count: what was made, what arrived, and why the rest did not.
+"""From the SDK's spans and log records to an exporter: cleaned, in batches, counted.
 
-``Ledger`` counts spans and log records when they end and when an export succeeds. The difference at exit is what was
-lost, and it is said in one line.
+``SpanDelivery`` and ``LogDelivery`` each own one exporter. Rule: what the program recorded either arrives or is missing
+from the count; an exporter that fails or raises never disturbs the program.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import queue
-import threading
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
-from opentelemetry._logs import LogRecord
-from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, attach, detach, set_value
-from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor, ReadableLogRecord, ReadWriteLogRecord
+from opentelemetry.context import Context
+from opentelemetry.instrumentation.utils import suppress_instrumentation
+from opentelemetry.sdk import environment_variables as names
+from opentelemetry.sdk._logs import LogRecordProcessor, ReadableLogRecord, ReadWriteLogRecord
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.trace import set_span_in_context
 
-from surefoot.instrumentation import clock, semconv
-from surefoot.instrumentation.operation import SCOPE
-from surefoot.instrumentation.redaction import Cleaner
+from surefoot.instrumentation import emit, semconv
+from surefoot.instrumentation.cleaning import Cleaner
+from surefoot.instrumentation.sender import Limits, Sender
 
-_QUEUE: Final = 8192
-_BATCH: Final = 512
+SPANS: Final = "spans"
+LOG_RECORDS: Final = "log records"
 
-
-class Ledger:
-    """How many items were made and how many arrived, by kind. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._made = {"spans": 0, "log records": 0}
-        self._delivered = {"spans": 0, "log records": 0}
-        self.reason: str | None = None
-
-    def made(self, kind: str) -> None:
-        """One more item ended."""
-        with self._lock:
-            self._made[kind] += 1
-
-    def delivered(self, kind: str, number: int) -> None:
-        """``number`` items were acknowledged."""
-        with self._lock:
-            self._delivered[kind] += number
-
-    def failed(self, reason: str) -> None:
-        """Remember why an export failed; the last reason is the one shown."""
-        self.reason = reason
-
-    def missing(self) -> dict[str, int]:
-        """Items that ended and did not arrive, by kind, without the kinds of which none is missing."""
-        with self._lock:
-            gaps = {kind: self._made[kind] - self._delivered[kind] for kind in self._made}
-        return {kind: gap for kind, gap in gaps.items() if gap > 0}
-
-    def forget(self) -> None:
-        """Start again from zero: after a fork the parent delivers what it made."""
-        self.__init__()  # type: ignore[misc] - the same fields, fresh
+log = logging.getLogger("surefoot.instrumentation")
+T = TypeVar("T")
 
 
-class CountingSpanProcessor(SpanProcessor):
-    """Counts sampled spans as they end. Stands before the batch processor."""
+class Delivery(Protocol):
+    """What the end of the program asks of a processor here."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    kind: str
+    destination: str
+    sender: Sender[Any]
 
-    def on_end(self, span: ReadableSpan) -> None:
-        """Count a span that will be exported."""
-        if span.context is not None and span.context.trace_flags.sampled:
-            self._ledger.made("spans")
-
-
-class CleaningSpanExporter(SpanExporter):
-    """Cleans spans and counts those that arrive."""
-
-    def __init__(self, inner: SpanExporter, cleaner: Cleaner, ledger: Ledger) -> None:
-        self._inner = inner
-        self._cleaner = cleaner
-        self._ledger = ledger
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Export cleaned copies."""
-        result = self._inner.export([self._cleaner.span(span) for span in spans])
-        if result is SpanExportResult.SUCCESS:
-            self._ledger.delivered("spans", len(spans))
-        return result
-
-    def shutdown(self) -> None:
-        """Shut the inner exporter down."""
-        self._inner.shutdown()
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Flush the inner exporter."""
-        return self._inner.force_flush(timeout_millis)
+    @property
+    def trouble(self) -> str | None:
+        """Why something did not arrive, as far as it is known."""
 
 
-class PromptLogProcessor(LogRecordProcessor):
-    """Exports log records from a thread of its own as soon as they come, together if several wait.
+class _Export(Generic[T]):
+    """Calls an exporter the way a Sender wants it: None for success, else the reason.
 
-    A run's start must not wait for a batch to fill: a killed agent never sends anything later.
+    An exporter's result says only that it failed, so the reason is taken from its own log. ``trouble`` is the last one
+    of the batch in progress: what a retry is waiting for.
     """
 
-    def __init__(self, exporter: LogRecordExporter, cleaner: Cleaner, ledger: Ledger) -> None:
+    def __init__(self, exporter: object, export: Callable[[Sequence[T]], object], success: object) -> None:
+        self._export = export
+        self._success = success
+        self.trouble: str | None = None
+        for kind in type(exporter).__mro__:
+            if kind.__module__.startswith("opentelemetry.exporter."):
+                logging.getLogger(kind.__module__).addFilter(self._listen)
+
+    def __call__(self, batch: Sequence[T]) -> str | None:
+        self.trouble = None
+        try:
+            # The exporter's own HTTP calls must not become spans.
+            with suppress_instrumentation():
+                result = self._export(batch)
+        except Exception as error:  # noqa: BLE001 - a foreign exporter; the loss is counted, and named at exit
+            log.warning("An export failed: %s: %s", type(error).__name__, error)
+            return f"{type(error).__name__}: {error}"
+        return None if result is self._success else self.trouble or "the exporter reported a failure"
+
+    def _listen(self, record: logging.LogRecord) -> bool:
+        """A logging filter that lets everything pass. The first trouble of a batch is the one that says most."""
+        if record.levelno >= logging.WARNING and self.trouble is None:
+            causes = [_root(argument) for argument in record.args or () if isinstance(argument, BaseException)]
+            self.trouble = str(causes[0]) if causes else record.getMessage().partition("\n")[0]
+        return True
+
+
+def _root(error: BaseException) -> BaseException:
+    """What was at the bottom of it: an HTTP library wraps "connection refused" four times."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return error
+
+
+class SpanDelivery(SpanProcessor):
+    """Delivers sampled spans to one exporter."""
+
+    kind = SPANS
+
+    def __init__(self, exporter: SpanExporter, cleaner: Cleaner) -> None:
+        self.destination = destination(exporter, "TRACES")
         self._exporter = exporter
-        self._cleaner = cleaner
-        self._ledger = ledger
-        self._shut = False
-        self._start()
-        os.register_at_fork(after_in_child=self._start)
+
+        def export(batch: Sequence[ReadableSpan]) -> SpanExportResult:
+            return exporter.export([cleaner.span(span) for span in batch])
+
+        limits = _limits(
+            names.OTEL_BSP_SCHEDULE_DELAY,
+            5000,
+            names.OTEL_BSP_MAX_EXPORT_BATCH_SIZE,
+            512,
+            names.OTEL_BSP_MAX_QUEUE_SIZE,
+            2048,
+        )
+        self._export = _Export(exporter, export, SpanExportResult.SUCCESS)
+        self.sender: Sender[ReadableSpan] = Sender(SPANS, self._export, limits)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why something did not arrive, as far as it is known."""
+        return self._export.trouble or self.sender.reason
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Queue a span that was sampled."""
+        if span.context is not None and span.context.trace_flags.sampled:
+            self.sender.put(span)
+
+    def force_flush(self, timeout_millis: int | None = None) -> bool:
+        """Deliver what has ended so far; False if that took longer than the limit or something did not arrive."""
+        return self.sender.flush(30.0 if timeout_millis is None else timeout_millis / 1000)
+
+    def shutdown(self) -> None:
+        """End; what is still waiting is lost. The end of the program flushes first (``exit.py``)."""
+        self.sender.close()
+        self._exporter.shutdown()
+
+
+class LogDelivery(LogRecordProcessor):
+    """Delivers log records to one exporter; a run's start and verdicts at once, the rest in batches."""
+
+    kind = LOG_RECORDS
+    URGENT: Final = frozenset({semconv.RUN_STARTED_EVENT, semconv.EVALUATION_EVENT})
+
+    def __init__(self, exporter: LogRecordExporter, cleaner: Cleaner) -> None:
+        self.destination = destination(exporter, "LOGS")
+        self._exporter = exporter
+
+        def export(batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
+            return exporter.export([cleaner.log(record) for record in batch])
+
+        limits = _limits(
+            names.OTEL_BLRP_SCHEDULE_DELAY,
+            1000,
+            names.OTEL_BLRP_MAX_EXPORT_BATCH_SIZE,
+            512,
+            names.OTEL_BLRP_MAX_QUEUE_SIZE,
+            2048,
+        )
+        self._export = _Export(exporter, export, LogRecordExportResult.SUCCESS)
+        self.sender: Sender[ReadableLogRecord] = Sender(LOG_RECORDS, self._export, limits)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why something did not arrive, as far as it is known."""
+        return self._export.trouble or self.sender.reason
 
     def on_emit(self, log_record: ReadWriteLogRecord) -> None:
-        """Queue a record; a full queue drops it, and the ledger shows it at exit."""
-        if self._shut:
-            return
-        self._ledger.made("log records")
-        readable = ReadableLogRecord(
+        """Queue a log record."""
+        record = ReadableLogRecord(
             log_record=log_record.log_record,
-            resource=log_record.resource,  # type: ignore[arg-type] - a logger always sets it
+            resource=log_record.resource or Resource.get_empty(),
             instrumentation_scope=log_record.instrumentation_scope,
             limits=log_record.limits,
         )
-        try:
-            self._queue.put_nowait(readable)
-        except queue.Full:
-            self._ledger.failed("the queue of log records was full")
+        self.sender.put(record, urgent=log_record.log_record.event_name in self.URGENT)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Wait until everything queued before this call was exported or refused."""
-        done = threading.Event()
-        self._queue.put(done)
-        return done.wait(timeout_millis / 1000)
+        """Deliver what was emitted so far; False if that took longer than the limit or something did not arrive."""
+        return self.sender.flush(timeout_millis / 1000)
 
     def shutdown(self) -> None:
-        """Export what waits and end."""
-        self._shut = True
-        self._queue.put(None)
-        self._thread.join(5)
+        """End; what is still waiting is lost. The end of the program flushes first (``exit.py``)."""
+        self.sender.close()
         self._exporter.shutdown()
-
-    def _start(self) -> None:
-        self._queue: queue.Queue[ReadableLogRecord | threading.Event | None] = queue.Queue(_QUEUE)
-        self._thread = threading.Thread(target=self._work, name="surefoot-logs", daemon=True)
-        self._thread.start()
-
-    def _work(self) -> None:
-        running = True
-        while running:
-            batch, flushed, running = self._take()
-            if batch:
-                self._export(batch)
-            if flushed is not None:
-                flushed.set()
-
-    def _take(self) -> tuple[list[ReadableLogRecord], threading.Event | None, bool]:
-        """What is waiting: records, then perhaps somebody who waits for them; False once nothing more will come."""
-        batch: list[ReadableLogRecord] = []
-        while len(batch) < _BATCH:
-            try:
-                item = self._queue.get(block=not batch)
-            except queue.Empty:
-                break
-            if item is None:
-                return batch, None, False
-            if isinstance(item, threading.Event):
-                return batch, item, True
-            batch.append(item)
-        return batch, None, True
-
-    def _export(self, batch: list[ReadableLogRecord]) -> None:
-        token = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
-        try:
-            if self._exporter.export([self._cleaner.log(record) for record in batch]) is LogRecordExportResult.SUCCESS:
-                self._ledger.delivered("log records", len(batch))
-        except Exception as error:  # noqa: BLE001 - the thread must go on; the failure is reported at exit
-            self._ledger.failed(f"{type(error).__name__}: {error}")
-        finally:
-            detach(token)
 
 
 class RunStartedProcessor(SpanProcessor):
-    """Sends ``surefoot.run.started`` when a span begins that is an agent run, whoever made it.
-
-    A root span is exported only when it ends, and a killed agent ends none. This event is what says that it began.
-    """
-
-    _SENT = frozenset({semconv.AGENT_NAME, semconv.AGENT_VERSION, semconv.CONVERSATION_ID, semconv.OPERATION_NAME})
-
-    def __init__(self, provider: LoggerProvider) -> None:
-        self._logger = provider.get_logger(SCOPE)
+    """Sends the start event for agent runs that other instrumentations record. The SDK sends its own."""
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Send the event for a run span."""
-        del parent_context
+        """Recognise a run by its operation and say that it began."""
         attributes = span.attributes or {}
-        if attributes.get(semconv.OPERATION_NAME) != semconv.INVOKE_AGENT or span.context is None:
+        if attributes.get(semconv.OPERATION_NAME) != semconv.INVOKE_AGENT:
             return
-        now = clock.unix_nano()
-        self._logger.emit(
-            LogRecord(
-                timestamp=now,
-                observed_timestamp=now,
-                trace_id=span.context.trace_id,
-                span_id=span.context.span_id,
-                trace_flags=span.context.trace_flags,
-                event_name=semconv.RUN_STARTED_EVENT,
-                attributes={
-                    key: value for key, value in attributes.items() if key in self._SENT or key.startswith("surefoot.")
-                },
-            )
-        )
+        if span.instrumentation_scope is None or span.instrumentation_scope.name != emit.SCOPE:
+            emit.run_started(attributes, set_span_in_context(span, parent_context))
 
 
-class ReasonHandler(logging.Handler):
-    """Listens to the exporters' own log to learn why an export failed; exporters tell only success or failure."""
+_Exporter: TypeAlias = SpanExporter | LogRecordExporter
 
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(logging.WARNING)
-        self._ledger = ledger
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep the first line of a warning or error."""
-        self._ledger.failed(record.getMessage().splitlines()[0][:200])
+def destination(exporter: _Exporter, signal: str) -> str:
+    """Where an exporter sends to, as the standard variables say it; for others than OTLP the exporter's name."""
+    if not type(exporter).__module__.startswith("opentelemetry.exporter.otlp."):
+        return type(exporter).__name__
+    for variable in (f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT", names.OTEL_EXPORTER_OTLP_ENDPOINT):
+        if os.environ.get(variable):
+            return os.environ[variable]
+    return "the default OTLP endpoint"
+
+
+def _limits(delay: str, millis: int, batch: str, size: int, queue: str, capacity: int) -> Limits:
+    """The limits of the SDK's batch processors, from the same variables."""
+    items = _number(batch, size)
+    return Limits(_number(delay, millis) / 1000, items, max(items, _number(queue, capacity)))
+
+
+def _number(variable: str, default: int) -> int:
+    text = os.environ.get(variable, "").strip()
+    if not text:
+        return default
+    if not text.isdecimal() or int(text) == 0:
+        log.warning("%s is %r, which is no number above 0; %d is used.", variable, text, default)
+        return default
+    return int(text)

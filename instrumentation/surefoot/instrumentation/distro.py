@@ -1,90 +1,97 @@
 """The OpenTelemetry distro: what ``surefoot run`` and ``opentelemetry-instrument`` load before the program.
 
-Inert unless it is meant. OpenTelemetry takes the first distro it finds, so an installed one could take over a program
-that belongs to another. Ours acts only if ``OTEL_PYTHON_DISTRO`` names it or no other distro is installed; otherwise
-it steps aside for the one that would have been first without it.
+Inert unless it is meant. OpenTelemetry takes the first distro and the first configurator it finds, so an installed one
+can take over a program that belongs to another. Ours act only if ``OTEL_PYTHON_DISTRO`` or ``OTEL_PYTHON_CONFIGURATOR``
+name them, or if no other distro and no other configurator is installed; otherwise they step aside for the one that
+would have been first without them.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry.instrumentation.distro import BaseDistro, DefaultDistro
 
+NAME: Final = "surefoot"
+DISTRO_VARIABLE: Final = "OTEL_PYTHON_DISTRO"
+CONFIGURATOR_VARIABLE: Final = "OTEL_PYTHON_CONFIGURATOR"
+DISTRO_GROUP: Final = "opentelemetry_distro"
+CONFIGURATOR_GROUP: Final = "opentelemetry_configurator"
+
 log = logging.getLogger("surefoot.instrumentation")
 
-NAME = "surefoot"
-DISTRO_VARIABLE = "OTEL_PYTHON_DISTRO"
-CONFIGURATOR_VARIABLE = "OTEL_PYTHON_CONFIGURATOR"
-_GROUPS = {DISTRO_VARIABLE: "opentelemetry_distro", CONFIGURATOR_VARIABLE: "opentelemetry_configurator"}
 
-# Why an instrumentor or a library could not be switched on, by its name.
-problems: dict[str, str] = {}
-active: list[str] = []
+def others(group: str) -> list[EntryPoint]:
+    """The other distros (or configurators) that are installed, in the order in which OpenTelemetry meets them."""
+    return [entry for entry in entry_points(group=group) if entry.name != NAME]
 
 
-def others(variable: str) -> list[EntryPoint]:
-    """The other distros (or configurators) that are installed."""
-    return [entry for entry in entry_points(group=_GROUPS[variable]) if entry.name != NAME]
+def why_inert(environ: Mapping[str, str], variable: str) -> str | None:
+    """Why ours steps aside, in words; None if it is the one to act.
 
-
-def is_meant(variable: str) -> bool:
-    """Whether ours is the one to act."""
-    named = os.environ.get(variable)
-    return named == NAME if named else not others(variable)
+    ``variable`` is DISTRO_VARIABLE or CONFIGURATOR_VARIABLE. A configurator that is not named follows the distro.
+    """
+    for name in dict.fromkeys((variable, DISTRO_VARIABLE)):
+        if environ.get(name):
+            return None if environ[name] == NAME else f"{name} names {environ[name]!r}"
+    rivals = dict.fromkeys(entry.name for group in (DISTRO_GROUP, CONFIGURATOR_GROUP) for entry in others(group))
+    return f"not named, and also installed: {', '.join(rivals)}" if rivals else None
 
 
 class SurefootDistro(BaseDistro):
     """Loads instrumentors one by one and survives those that crash."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Step aside for another distro unless we are the one that is meant."""
-        if is_meant(DISTRO_VARIABLE):
+        """Steps aside for the next distro unless ours is the one that is meant."""
+        if why_inert(os.environ, DISTRO_VARIABLE) is None:
             return super().__new__(cls, *args, **kwargs)
-        return others(DISTRO_VARIABLE)[0].load()(*args, **kwargs) if others(DISTRO_VARIABLE) else DefaultDistro()
+        following = others(DISTRO_GROUP)
+        return following[0].load()(*args, **kwargs) if following else DefaultDistro()
 
     def _configure(self, **_kwargs: Any) -> None:
-        opted = os.environ.get("OTEL_SEMCONV_STABILITY_OPT_IN", "")
-        if "gen_ai_latest_experimental" not in opted:
-            joined = ",".join(part for part in (opted, "gen_ai_latest_experimental") if part)
-            os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = joined
+        from surefoot.instrumentation.pipeline import set_defaults
+
+        set_defaults(os.environ)
 
     def load_instrumentor(self, entry_point: EntryPoint, **kwargs: Any) -> None:
-        """Activate one instrumentor; one that crashes is noted and the others go on."""
+        """Activate one instrumentor. One that crashes is reported, and the others go on."""
         try:
             super().load_instrumentor(entry_point, **kwargs)
         except ModuleNotFoundError as error:
-            problems[entry_point.name] = f"its library is not installed ({error.name})"
+            log.debug("The instrumentor %s is skipped: its library is not installed (%s)", entry_point.name, error.name)
         except Exception as error:  # noqa: BLE001 - one that crashes must not take the others down
-            problems[entry_point.name] = f"{type(error).__name__}: {error}"
-            log.warning("The instrumentor %s (%s) is skipped: %s", entry_point.name, entry_point.value, error)
-        else:
-            active.append(entry_point.name)
+            log.warning(
+                "The instrumentor %s (%s) crashed and is off: %s: %s",
+                entry_point.name,
+                entry_point.value,
+                type(error).__name__,
+                error,
+            )
 
 
 class SurefootConfigurator:
-    """Builds the pipeline and switches on libraries that emit by themselves."""
+    """Sets the pipeline up and switches on libraries that emit by themselves."""
 
     def configure(self, **kwargs: Any) -> None:
-        """Called by OpenTelemetry's auto-instrumentation."""
-        if not is_meant(CONFIGURATOR_VARIABLE):
-            following = others(CONFIGURATOR_VARIABLE)
-            if following:
-                following[0].load()().configure(**kwargs)
+        """Called by OpenTelemetry's auto-instrumentation before the program."""
+        if why_inert(os.environ, CONFIGURATOR_VARIABLE) is not None:
+            _step_aside(kwargs)
             return
-        from surefoot.instrumentation import exit as at_exit
-        from surefoot.instrumentation import native, pipeline
+        from surefoot.instrumentation.setup import set_up
 
-        if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
-            return
-        at_exit.install(pipeline.build())
-        native.watch_imports(note)
+        set_up(auto_instrumentation_version=kwargs.get("auto_instrumentation_version"))
 
 
-def note(name: str, error: BaseException) -> None:
-    """Keep, for ``surefoot doctor``, why a library could not be switched on."""
-    problems[name] = f"{type(error).__name__}: {error}"
-    log.warning("%s could not be switched on: %s", name, error)
+def _step_aside(kwargs: dict[str, Any]) -> None:
+    """Let the configurator act that would have been first without ours, if there is one."""
+    following = others(CONFIGURATOR_GROUP)
+    if not following:
+        return
+    # OpenTelemetry believes that ours did the work and goes on to warn that the other one was not loaded.
+    loader = logging.getLogger("opentelemetry.instrumentation.auto_instrumentation._load")
+    loader.addFilter(lambda record: record.args != (following[0].name, NAME))
+    following[0].load()().configure(**kwargs)

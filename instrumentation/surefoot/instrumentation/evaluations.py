@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Literal, ParamSpec, TypeVar, cast
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
 from opentelemetry import trace
-from opentelemetry._logs import LogRecord, get_logger
-from opentelemetry.trace import NonRecordingSpan, SpanContext
+from opentelemetry.context import Context
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 
-from surefoot.instrumentation import clock, semconv
-from surefoot.instrumentation.operation import SCOPE, error_type
+from surefoot.instrumentation import emit, semconv
+from surefoot.instrumentation.operation import error_type, is_cancellation
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Kind = Literal["outcome", "process", "other"]
-Finality = Literal["provisional", "final"]
-GraderKind = Literal["human", "executable", "model"]
+Kind: TypeAlias = Literal["outcome", "process", "other"]
+Finality: TypeAlias = Literal["provisional", "final"]
+GraderKind: TypeAlias = Literal["human", "executable", "model"]
 
 
 def record_evaluation(
@@ -40,19 +40,26 @@ def record_evaluation(
     grader_version: str | None = None,
     grader_kind: GraderKind | None = None,
     supersedes: str | None = None,
-    response_id: str | None = None,
     span_context: SpanContext | None = None,
+    trace_id: str | None = None,
+    span_id: str | None = None,
+    response_id: str | None = None,
     error: BaseException | None = None,
+    attributes: Mapping[str, Any] | None = None,
 ) -> None:
-    """Record one verdict on the span of ``span_context``, by default the current one.
+    """Record one verdict.
 
-    ``label`` is the verdict's word (pass, fail, ...), ``score`` a number; at least one is wanted unless the grader
-    itself failed with ``error``. ``response_id`` ties it to a model call whose span is not known. Raises ValueError if
-    neither a label nor a score nor an error is given.
+    On what: the span of ``span_context``, or of ``trace_id`` (32 hex digits) and ``span_id`` (16), or the model call of
+    ``response_id``; without any of these the current span. ``label`` is the verdict's word (pass, fail, ...), ``score``
+    a number; ``error`` is what kept the grader from giving one. ``supersedes`` is the id of the verdict that this one
+    replaces.
+
+    Raises ValueError if there is neither a label nor a score nor an error, or if an id is not hexadecimal.
     """
     if label is None and score is None and error is None:
         raise ValueError(f"The evaluation {name!r} needs a label, a score, or the error that prevented one.")
-    attributes = {
+    told = {
+        **(attributes or {}),
         semconv.EVALUATION_NAME: name,
         semconv.EVALUATION_LABEL: label,
         semconv.EVALUATION_SCORE: None if score is None else float(score),
@@ -67,16 +74,27 @@ def record_evaluation(
         semconv.RESPONSE_ID: response_id,
         semconv.ERROR_TYPE: None if error is None else error_type(error),
     }
-    context = None if span_context is None else trace.set_span_in_context(NonRecordingSpan(span_context))
-    get_logger(SCOPE).emit(
-        LogRecord(
-            timestamp=clock.unix_nano(),
-            observed_timestamp=clock.unix_nano(),
-            context=context,
-            event_name=semconv.EVALUATION_EVENT,
-            attributes={key: value for key, value in attributes.items() if value is not None},
-        )
+    emit.log_event(
+        semconv.EVALUATION_EVENT,
+        {key: value for key, value in told.items() if value is not None},
+        _evaluated(span_context, trace_id, span_id, response_id),
     )
+
+
+def _evaluated(
+    span_context: SpanContext | None, trace_id: str | None, span_id: str | None, response_id: str | None
+) -> Context | None:
+    """The context that the event belongs to; None means the current one."""
+    if span_context is None and trace_id is not None:
+        span_context = SpanContext(
+            int(trace_id, 16), int(span_id or "0", 16), is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED)
+        )
+    if span_context is not None:
+        return trace.set_span_in_context(NonRecordingSpan(span_context), Context())
+    if response_id is not None:
+        # The current span is the grader's, not that of the response.
+        return trace.set_span_in_context(trace.INVALID_SPAN, Context())
+    return None
 
 
 @dataclass(slots=True)
@@ -91,58 +109,112 @@ class Evaluation:
 class evaluation:  # noqa: N801 - reads as a function where it is used
     """Grade inside a ``with`` block, or decorate a grader.
 
-    A grader returns a bool, a score, a label, or one of them with a reason as a pair.
-    Takes the keyword arguments of :func:`record_evaluation` except label, score, explanation and error. A grader that
-    raises is recorded as an evaluation that failed, and the exception goes on.
+    A grader returns (or, as a generator, yields, once per verdict) a bool, a score, a label, or one of them with an
+    explanation as a pair. Takes the keyword arguments of :func:`record_evaluation` except label, score, explanation and
+    error. A grader that raises is recorded as an evaluation that failed, and the exception goes on; one that is
+    cancelled has no verdict.
     """
 
     def __init__(self, name: str, **details: Any) -> None:
         self._name = name
         self._details = details
-        self._entered: list[Evaluation] = []
+        self._entered: list[Any] = []
 
     def __enter__(self) -> Evaluation:
-        self._entered.append(Evaluation())
-        return self._entered[-1]
+        self._entered.append(self._grading())
+        return cast("Evaluation", self._entered[-1].__enter__())
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        found = self._entered.pop()
-        self._record(found, error)
+    def __exit__(self, *how: Any) -> None:
+        self._entered.pop().__exit__(*how)
+
+    async def __aenter__(self) -> Evaluation:
+        return self.__enter__()
+
+    async def __aexit__(self, *how: Any) -> None:
+        self.__exit__(*how)
 
     def __call__(self, grader: Callable[P, R]) -> Callable[P, R]:
-        """Decorate a grader, synchronous or not."""
-        if inspect.iscoroutinefunction(grader):
+        """Decorate a grader: a function, a coroutine function, or a generator function of either kind."""
+        wrapper: Callable[..., Any]
+        if inspect.isasyncgenfunction(grader):
+            wrapper = self._async_generator(grader)
+        elif inspect.iscoroutinefunction(grader):
+            wrapper = self._coroutine(grader)
+        elif inspect.isgeneratorfunction(grader):
+            wrapper = self._generator(grader)
+        else:
+            wrapper = self._function(grader)
+        return cast("Callable[P, R]", functools.wraps(grader)(wrapper))
 
-            async def grade_async(*args: Any, **kwargs: Any) -> Any:
-                with self as found:
-                    result = await grader(*args, **kwargs)
-                    _fill(found, result)
-                return result
+    @contextmanager
+    def _grading(self) -> Iterator[Evaluation]:
+        found = Evaluation()
+        try:
+            yield found
+        except BaseException as error:
+            self._failed(error)
+            raise
+        self._record(found)
 
-            return cast("Callable[P, R]", functools.wraps(grader)(grade_async))
-
+    def _function(self, grader: Callable[..., Any]) -> Callable[..., Any]:
         def grade(*args: Any, **kwargs: Any) -> Any:
-            with self as found:
+            with self._grading() as found:
                 result = grader(*args, **kwargs)
                 _fill(found, result)
             return result
 
-        return cast("Callable[P, R]", functools.wraps(grader)(grade))
+        return grade
 
-    def _record(self, found: Evaluation, error: BaseException | None) -> None:
+    def _coroutine(self, grader: Callable[..., Any]) -> Callable[..., Any]:
+        async def grade(*args: Any, **kwargs: Any) -> Any:
+            with self._grading() as found:
+                result = await grader(*args, **kwargs)
+                _fill(found, result)
+            return result
+
+        return grade
+
+    def _generator(self, grader: Callable[..., Any]) -> Callable[..., Any]:
+        def grade(*args: Any, **kwargs: Any) -> Iterator[Any]:
+            verdicts = grader(*args, **kwargs)
+            try:
+                for result in verdicts:
+                    self._record(_fill(Evaluation(), result))
+                    yield result
+            except BaseException as error:
+                self._failed(error)
+                raise
+            finally:
+                verdicts.close()
+
+        return grade
+
+    def _async_generator(self, grader: Callable[..., Any]) -> Callable[..., Any]:
+        async def grade(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            verdicts = grader(*args, **kwargs)
+            try:
+                async for result in verdicts:
+                    self._record(_fill(Evaluation(), result))
+                    yield result
+            except BaseException as error:
+                self._failed(error)
+                raise
+            finally:
+                await verdicts.aclose()
+
+        return grade
+
+    def _record(self, found: Evaluation) -> None:
         record_evaluation(
-            self._name,
-            label=found.label,
-            score=found.score,
-            explanation=found.explanation,
-            error=error,
-            **self._details,
+            self._name, label=found.label, score=found.score, explanation=found.explanation, **self._details
         )
 
+    def _failed(self, error: BaseException) -> None:
+        if not is_cancellation(error):
+            record_evaluation(self._name, error=error, **self._details)
 
-def _fill(found: Evaluation, result: Any) -> None:
+
+def _fill(found: Evaluation, result: Any) -> Evaluation:
     if isinstance(result, tuple) and len(result) == 2:
         result, found.explanation = result[0], str(result[1])
     if isinstance(result, bool):
@@ -152,4 +224,5 @@ def _fill(found: Evaluation, result: Any) -> None:
     elif isinstance(result, str):
         found.label = result
     else:
-        raise TypeError(f"A grader returns a bool, a number, a label, or one of them with a reason; got {result!r}.")
+        raise TypeError(f"A grader gives a bool, a number, a label, or one of them with a reason; got {result!r}.")
+    return found

@@ -1,8 +1,8 @@
-"""Builds the telemetry pipeline: providers, processors, exporters, and what is owed at exit.
+"""Sets up the telemetry pipeline: OpenTelemetry's own reading of ``OTEL_*``, with Surefoot's delivery at its end.
 
-One pipeline per process. The standard ``OTEL_*`` variables are honoured; without them telemetry goes to a local
-collector over OTLP/HTTP. If the program set its own TracerProvider, Surefoot's processors are added to that one and it
-is left in charge of everything else.
+One pipeline per process. Without ``OTEL_*`` variables telemetry goes to a collector on this machine over OTLP/HTTP, and
+metrics are off. If the program set its own TracerProvider, Surefoot's processors are added to that one and it is left
+in charge of everything else.
 """
 
 from __future__ import annotations
@@ -10,52 +10,58 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from dataclasses import dataclass
-from typing import Any
+import time
+from collections.abc import MutableMapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from opentelemetry import trace
 from opentelemetry._logs import get_logger_provider, set_logger_provider
+from opentelemetry.sdk import _configuration as configuration
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import LogRecordExporter
-from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.export import SpanExporter
 
-from surefoot.errors import SurefootError
-from surefoot.instrumentation import semconv
-from surefoot.instrumentation.delivery import (
-    CleaningSpanExporter,
-    CountingSpanProcessor,
-    Ledger,
-    PromptLogProcessor,
-    ReasonHandler,
-    RunStartedProcessor,
-)
-from surefoot.instrumentation.redaction import Cleaner, Redact, by_patterns
+from surefoot.instrumentation.cleaning import Cleaner
+from surefoot.instrumentation.delivery import Delivery, LogDelivery, RunStartedProcessor, SpanDelivery
+from surefoot.instrumentation.errors import PipelineError
+from surefoot.instrumentation.redaction import Redaction
 
-DEFAULT_ENDPOINT = "http://127.0.0.1:4318"
-_EXPORTER_LOGGERS = ("opentelemetry.exporter", "opentelemetry.sdk")
+ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
+PROTOCOL: Final = "OTEL_EXPORTER_OTLP_PROTOCOL"
+OPT_IN: Final = "OTEL_SEMCONV_STABILITY_OPT_IN"
+_DEFAULT_ENDPOINTS: Final = {"http/protobuf": "http://127.0.0.1:4318", "grpc": "http://127.0.0.1:4317"}
+
+log = logging.getLogger("surefoot.instrumentation")
 
 
-class PipelineError(SurefootError):
-    """The pipeline cannot be built as asked."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Pipeline:
-    """What was built; kept for flushing and for the report at exit."""
+    """What was set up: the cleaner and one delivery per exporter."""
 
-    tracer_provider: TracerProvider
-    logger_provider: LoggerProvider
-    ledger: Ledger
     cleaner: Cleaner
-    endpoint: str
+    deliveries: list[Delivery] = field(default_factory=list)
 
-    def flush(self, timeout_seconds: float) -> bool:
-        """Deliver what was recorded so far; False if that took too long."""
-        milliseconds = int(timeout_seconds * 1000)
-        spans = self.tracer_provider.force_flush(milliseconds)
-        return self.logger_provider.force_flush(milliseconds) and spans
+    def spans(self, exporter: SpanExporter, *_: Any, **__: Any) -> SpanDelivery:
+        """A processor that delivers to ``exporter``, in the form that OpenTelemetry's configuration asks for."""
+        delivery = SpanDelivery(exporter, self.cleaner)
+        self.deliveries.append(delivery)
+        return delivery
+
+    def logs(self, exporter: LogRecordExporter, *_: Any, **__: Any) -> LogDelivery:
+        """As :meth:`spans`, for log records."""
+        delivery = LogDelivery(exporter, self.cleaner)
+        self.deliveries.append(delivery)
+        return delivery
+
+    def flush(self, seconds: float) -> bool:
+        """Deliver what was recorded so far; False if that took longer than ``seconds`` or something did not arrive."""
+        deadline = time.monotonic() + seconds
+        for delivery in self.deliveries:
+            delivery.sender.hurry()
+        arrived = [delivery.sender.flush(deadline - time.monotonic()) for delivery in self.deliveries]
+        return all(arrived)
 
 
 _lock = threading.Lock()
@@ -63,102 +69,82 @@ _pipeline: Pipeline | None = None
 
 
 def current() -> Pipeline | None:
-    """The pipeline of this process, or None before one was built."""
+    """The pipeline of this process, or None before one was set up."""
     return _pipeline
 
 
-def build(
+def set_defaults(environ: MutableMapping[str, str]) -> None:
+    """Fill in what ``OTEL_*`` variables leave open. Like every distro's, these defaults reach child processes too."""
+    environ.setdefault("OTEL_TRACES_EXPORTER", "otlp")
+    environ.setdefault("OTEL_LOGS_EXPORTER", "otlp")
+    protocol = environ.setdefault(PROTOCOL, "http/protobuf")
+    own = {environ.get(f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", protocol) for signal in ("TRACES", "LOGS")}
+    if own == {protocol} and protocol in _DEFAULT_ENDPOINTS:
+        environ.setdefault(ENDPOINT, _DEFAULT_ENDPOINTS[protocol])
+    opted = [word.strip() for word in environ.get(OPT_IN, "").split(",") if word.strip()]
+    if not any(word.startswith("gen_ai") for word in opted):
+        environ[OPT_IN] = ",".join([*opted, "gen_ai_latest_experimental"])
+
+
+def start(
     *,
-    service_name: str | None = None,
-    environment: str | None = None,
-    endpoint: str | None = None,
-    redact: Redact | None = by_patterns,
+    resource_attributes: dict[str, str] | None = None,
+    redaction: Redaction | None,
+    auto_instrumentation_version: str | None = None,
 ) -> Pipeline:
-    """Build the pipeline; later calls return the first one. Raises PipelineError for a protocol that is unknown."""
+    """Set the pipeline up, once per process; later calls return the first one.
+
+    Raises PipelineError if an exporter that ``OTEL_*`` names cannot be had, or if the program's TracerProvider is not
+    the SDK's and so cannot take processors.
+    """
     global _pipeline  # noqa: PLW0603 - one pipeline per process is the point
     with _lock:
-        if _pipeline is None:
-            _pipeline = _build(service_name, environment, endpoint, redact)
-        return _pipeline
+        if _pipeline is not None:
+            return _pipeline
+        set_defaults(os.environ)
+        pipeline = Pipeline(Cleaner(redaction))
+        present = trace.get_tracer_provider()
+        try:
+            if isinstance(present, trace.ProxyTracerProvider):
+                _Standard().configure(
+                    auto_instrumentation_version=auto_instrumentation_version,
+                    resource_attributes=resource_attributes,
+                    span_processors=[RunStartedProcessor()],
+                    export_span_processor=pipeline.spans,
+                    export_log_record_processor=pipeline.logs,
+                )
+            else:
+                _join(pipeline, present)
+        except (RuntimeError, ImportError) as error:
+            raise PipelineError(
+                f"The exporters that OTEL_* variables ask for cannot be set up: {error}. For gRPC install "
+                f"opentelemetry-exporter-otlp-proto-grpc, or set {PROTOCOL}=http/protobuf."
+            ) from error
+        _pipeline = pipeline
+        return pipeline
 
 
-def _build(service_name: str | None, environment: str | None, endpoint: str | None, redact: Redact | None) -> Pipeline:
-    given = {semconv.SERVICE_NAME: service_name, semconv.ENVIRONMENT: environment}
-    resource = Resource.create({key: value for key, value in given.items() if value is not None})
-    target = endpoint or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or DEFAULT_ENDPOINT
-    ledger, cleaner = Ledger(), Cleaner(redact)
-    os.register_at_fork(after_in_child=ledger.forget)
-    for name in _EXPORTER_LOGGERS:
-        logging.getLogger(name).addHandler(ReasonHandler(ledger))
-    logs = _logger_provider(resource)
-    logs.add_log_record_processor(PromptLogProcessor(_log_exporter(endpoint), cleaner, ledger))
-    spans = _tracer_provider(resource)
-    spans.add_span_processor(RunStartedProcessor(logs))
-    spans.add_span_processor(CountingSpanProcessor(ledger))
-    spans.add_span_processor(BatchSpanProcessor(CleaningSpanExporter(_span_exporter(endpoint), cleaner, ledger)))
-    return Pipeline(spans, logs, ledger, cleaner, target)
+class _Standard(configuration._OTelSDKConfigurator):  # noqa: SLF001 - "distros should subclass this Configurator"
+    """OpenTelemetry's own set-up from ``OTEL_*``: resource, sampler, limits, exporters."""
 
 
-def _tracer_provider(resource: Resource) -> TracerProvider:
-    present = trace.get_tracer_provider()
-    if isinstance(present, TracerProvider):
-        return present
-    # Our own exit handler flushes within a time limit and reports; the SDK's would wait without one.
-    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    trace.set_tracer_provider(provider)
-    return provider
-
-
-def _logger_provider(resource: Resource) -> LoggerProvider:
-    present = get_logger_provider()
-    if isinstance(present, LoggerProvider):
-        return present
-    provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
-    set_logger_provider(provider)
-    return provider
-
-
-def protocol(signal: str) -> str:
-    """``http/protobuf`` or ``grpc``, by the standard variables."""
-    return (
-        os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL")
-        or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
-        or "http/protobuf"
-    )
-
-
-def _span_exporter(endpoint: str | None) -> SpanExporter:
-    arguments = _arguments("TRACES", endpoint, "v1/traces")
-    if protocol("TRACES") == "grpc":
-        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as Grpc
-
-        return Grpc(**arguments)
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-
-    return OTLPSpanExporter(**arguments)
-
-
-def _log_exporter(endpoint: str | None) -> LogRecordExporter:
-    arguments = _arguments("LOGS", endpoint, "v1/logs")
-    if protocol("LOGS") == "grpc":
-        from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as Grpc
-
-        return Grpc(**arguments)
-    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
-
-    return OTLPLogExporter(**arguments)
-
-
-def _arguments(signal: str, endpoint: str | None, path: str) -> dict[str, Any]:
-    """What an exporter must be told; what the standard variables say it reads by itself."""
-    kind = protocol(signal)
-    if kind not in ("http/protobuf", "grpc"):
+def _join(pipeline: Pipeline, provider: object) -> None:
+    """Add Surefoot's processors to a provider that the program set itself."""
+    if not isinstance(provider, TracerProvider):
         raise PipelineError(
-            f"The OTLP protocol {kind!r} is not supported. Set OTEL_EXPORTER_OTLP_PROTOCOL to http/protobuf or grpc."
+            f"The program's own tracer provider, a {type(provider).__module__}.{type(provider).__qualname__}, takes no "
+            "processors. Call Surefoot's init() before it is set, or set OpenTelemetry's SDK TracerProvider."
         )
-    named = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
-    if endpoint is None and any(os.environ.get(name) for name in named):
-        return {}
-    if kind == "grpc":
-        return {"endpoint": endpoint or "http://127.0.0.1:4317", "insecure": not (endpoint or "").startswith("https")}
-    return {"endpoint": f"{(endpoint or DEFAULT_ENDPOINT).rstrip('/')}/{path}"}
+    log.warning("The program set its own TracerProvider: it keeps its resource and sampler, Surefoot only exports.")
+    # The same names in OTEL_* must mean the same exporters as when the pipeline is all ours.
+    wanted = [configuration._get_exporter_names(signal) for signal in ("traces", "logs")]  # noqa: SLF001
+    spans, _, logs = configuration._import_exporters(wanted[0], [], wanted[1])  # noqa: SLF001
+    provider.add_span_processor(RunStartedProcessor())
+    for span_exporter in spans.values():
+        provider.add_span_processor(pipeline.spans(span_exporter()))
+    logger_provider = get_logger_provider()
+    if not isinstance(logger_provider, LoggerProvider):
+        logger_provider = LoggerProvider(resource=provider.resource)
+        set_logger_provider(logger_provider)
+    for log_exporter in logs.values():
+        logger_provider.add_log_record_processor(pipeline.logs(log_exporter()))

@@ -1,170 +1,79 @@
-"""What leaves the process is cleaned first: message content that was not asked for, reasoning, and secrets.
+"""What to take out of every text before it leaves the process: built-in patterns, and a callable of one's own.
 
-Works on copies inside the exporters, so it sees every span and log record of the pipeline, whoever made it. Rule: a
-redaction that fails lets nothing out: the value is replaced and the failure counted.
+This is the rule; ``cleaning.py`` applies it to copies of spans and log records inside the exporters.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
-
-from opentelemetry._logs import LogRecord
-from opentelemetry.sdk._logs import ReadableLogRecord
-from opentelemetry.sdk.trace import Event, ReadableSpan
-from opentelemetry.trace import Status
-
-from surefoot.instrumentation import content, semconv
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 REDACTED: Final = "[REDACTED]"
-Redact = Callable[[str, str], str]
+Redact: TypeAlias = Callable[[str, str], str]
 """Takes an attribute's name and its text, returns what may leave the process."""
 
-PATTERNS: Final[Sequence[re.Pattern[str]]] = (
-    re.compile(r"(?i)\bbearer\s+[a-z0-9._~+/=-]{8,}"),
-    re.compile(r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}"),
-    re.compile(r"\bAKIA[0-9A-Z]{16}\b"),
-    re.compile(r"\bgh[pousr]_[A-Za-z0-9]{20,}"),
-    re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
-    re.compile(r"\b[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}\b"),
-    re.compile(r"\b(?:\d[ -]?){13,16}\b"),
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Text to take out. ``confirms`` has the last word on a match; ``in_ids=False`` leaves attributes that are ids."""
+
+    name: str
+    expression: re.Pattern[str]
+    confirms: Callable[[str], bool] | None = None
+    in_ids: bool = True
+
+    def applied(self, text: str) -> str:
+        """The text with every match replaced."""
+        if self.confirms is None:
+            return self.expression.sub(REDACTED, text)
+        return self.expression.sub(self._replacement, text)
+
+    def _replacement(self, match: re.Match[str]) -> str:
+        return REDACTED if self.confirms is None or self.confirms(match.group()) else match.group()
+
+
+def is_card_number(text: str) -> bool:
+    """Whether the digits of ``text`` end in the check digit of a payment card (Luhn, ISO/IEC 7812-1)."""
+    digits = [int(character) for character in reversed(text) if character.isdigit()]
+    doubled = (digit * 2 - 9 if digit > 4 else digit * 2 for digit in digits[1::2])
+    return (sum(digits[::2]) + sum(doubled)) % 10 == 0
+
+
+PATTERNS: Final[tuple[Pattern, ...]] = (
+    Pattern("bearer token", re.compile(r"(?i)\b(?:bearer|basic)\s+[a-z0-9._~+/-]{8,}=*")),
+    Pattern(
+        "API key",
+        re.compile(
+            r"\b(?:(?:sk|pk|rk|xox[abprs])[-_][A-Za-z0-9_-]{16,}|A[KS]IA[0-9A-Z]{16}\b|"
+            r"gh[pousr]_[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_-]{30,})"
+        ),
+    ),
+    Pattern(
+        "credential with its name",
+        re.compile(r"(?i)\b(?:api[_-]?key|secret|password|access[_-]?token)[\"']?\s*[=:]\s*[\"']?[^\s\"',;&]{6,}"),
+    ),
+    Pattern("JSON web token", re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}")),
+    Pattern("mail address", re.compile(r"\b[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+\b")),
+    Pattern("card number", re.compile(r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w-])"), is_card_number, in_ids=False),
 )
-"""Bearer tokens, API keys of common makes, JSON web tokens, mail addresses, numbers as long as a card's."""
-
-# Identifiers and the conventions' own words are not free text: a trace must stay joinable.
-_NOT_TEXT: Final = frozenset(
-    {
-        *(semconv.OPERATION_NAME, semconv.CONVERSATION_ID, semconv.TOOL_CALL_ID, semconv.RESPONSE_ID, semconv.AGENT_ID),
-        *(semconv.TASK_ID, semconv.INTENT_ID, semconv.RUN_GROUP, semconv.EVALUATION_SUPERSEDES, semconv.ERROR_TYPE),
-    }
-)
 
 
-def by_patterns(_name: str, text: str) -> str:
-    """The built-in redaction."""
-    for pattern in PATTERNS:
-        text = pattern.sub(REDACTED, text)
-    return text
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """What to take out of every text: ``patterns`` first, then ``call`` (attribute name, text) -> text."""
+
+    patterns: tuple[Pattern, ...] = PATTERNS
+    call: Redact | None = None
+
+    def __call__(self, key: str, text: str) -> str:
+        """The text as it may leave the process. Raises what ``call`` raises."""
+        is_id = key.endswith((".id", "_id", ".run_group"))
+        for pattern in self.patterns:
+            if pattern.in_ids or not is_id:
+                text = pattern.applied(text)
+        return text if self.call is None else self.call(key, text)
 
 
-def combined(redact: Redact | None, *, patterns: bool) -> Redact | None:
-    """The built-in patterns and then a callable of one's own; None if neither is wanted."""
-    if redact is None or not patterns:
-        return redact if not patterns else by_patterns
-    return lambda name, text: redact(name, by_patterns(name, text))
-
-
-class Cleaner:
-    """Cleans spans and log records for export. ``redact`` is called for every text; None means no redaction."""
-
-    def __init__(self, redact: Redact | None = by_patterns) -> None:
-        self._redact = redact
-        self.failures = 0
-
-    def span(self, span: ReadableSpan) -> ReadableSpan:
-        """The span as it may leave; the same object if nothing had to change."""
-        attributes = self._attributes(span.attributes)
-        events = [self._event(event) for event in span.events]
-        status = self._status(span.status)
-        changed = any(new is not old for new, old in zip(events, span.events, strict=True))
-        if attributes is span.attributes and status is span.status and not changed:
-            return span
-        return ReadableSpan(
-            name=span.name,
-            context=span.context,
-            parent=span.parent,
-            resource=span.resource,
-            attributes=attributes,
-            events=events,
-            links=span.links,
-            kind=span.kind,
-            status=status,
-            start_time=span.start_time,
-            end_time=span.end_time,
-            instrumentation_scope=span.instrumentation_scope,
-        )
-
-    def log(self, record: ReadableLogRecord) -> ReadableLogRecord:
-        """The log record as it may leave."""
-        inner = record.log_record
-        attributes = self._attributes(inner.attributes)
-        body = self._body(inner.event_name, inner.body)
-        if attributes is inner.attributes and body is inner.body:
-            return record
-        cleaned = LogRecord(
-            timestamp=inner.timestamp,
-            observed_timestamp=inner.observed_timestamp,
-            trace_id=inner.trace_id,
-            span_id=inner.span_id,
-            trace_flags=inner.trace_flags,
-            severity_text=inner.severity_text,
-            severity_number=inner.severity_number,
-            body=body,
-            attributes=attributes,
-            event_name=inner.event_name,
-        )
-        return dataclasses.replace(record, log_record=cleaned)
-
-    def _attributes(self, attributes: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        if not attributes:
-            return attributes
-        kept: dict[str, Any] = {}
-        changed = False
-        for key, value in attributes.items():
-            new = self._value(key, value)
-            changed = changed or new is not value
-            if new is not None:
-                kept[key] = new
-        return kept if changed else attributes
-
-    def _value(self, key: str, value: Any) -> Any:
-        if content.is_content(key):
-            if not content.captures():
-                return None
-            value = (
-                content.text_without_reasoning(value) if isinstance(value, str) else content.without_reasoning(value)
-            )
-        if self._redact is None or value is None or key in _NOT_TEXT:
-            return value
-        return self._redacted(key, value)
-
-    def _redacted(self, key: str, value: Any) -> Any:
-        if isinstance(value, str):
-            new = self._call(key, value)
-            return value if new == value else new
-        if isinstance(value, Mapping):
-            cleaned = {name: self._redacted(key, item) for name, item in value.items()}
-            return cleaned if any(cleaned[name] is not item for name, item in value.items()) else value
-        if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
-            items = [self._redacted(key, item) for item in value]
-            return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-        return value
-
-    def _call(self, key: str, text: str) -> str:
-        assert self._redact is not None  # noqa: S101 - asked before
-        try:
-            return self._redact(key, text)
-        except Exception:  # noqa: BLE001 - the user's callable; counted, reported at exit, and nothing gets out
-            self.failures += 1
-            return REDACTED
-
-    def _event(self, event: Event) -> Event:
-        attributes = self._attributes(event.attributes)
-        if attributes is event.attributes:
-            return event
-        return Event(event.name, attributes, event.timestamp)
-
-    def _status(self, status: Status) -> Status:
-        if not status.description or self._redact is None:
-            return status
-        description = self._call("status", status.description)
-        return status if description == status.description else Status(status.status_code, description)
-
-    def _body(self, event_name: str | None, body: Any) -> Any:
-        if event_name in content.MESSAGE_EVENTS:
-            if not content.captures():
-                return None
-            body = content.without_reasoning(body)
-        return body if self._redact is None or body is None else self._redacted("body", body)
+BUILT_IN: Final = Redaction()

@@ -7,16 +7,18 @@ recorded and next to nothing is spent.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeVar
+from typing import Final, Literal
 
 from opentelemetry.trace import SpanKind
 
 from surefoot.instrumentation import semconv
-from surefoot.instrumentation.operation import AgentRun, ModelCall, Operation, Plan, ToolCall, Value, Workflow
+from surefoot.instrumentation.operation import Plan, Value
+from surefoot.instrumentation.operations import AgentRun, ModelCall, ToolCall, Workflow
 from surefoot.instrumentation.traced import Traced
 
-Op = TypeVar("Op", bound=Operation)
 Effect = Literal["read", "write", "irreversible"]
+# What the conventions want on a tool's span from around it.
+_OF_ITS_AGENT: Final = frozenset({semconv.AGENT_NAME, semconv.CONVERSATION_ID})
 
 
 def agent_run(
@@ -62,7 +64,7 @@ def agent_run(
         **{f"{semconv.STRATUM_PREFIX}{key}": value for key, value in (strata or {}).items()},
         **(attributes or {}),
     }
-    return _traced(AgentRun, f"{semconv.INVOKE_AGENT} {name}", SpanKind.INTERNAL, given, passes_on)
+    return Traced(AgentRun, Plan(f"{semconv.INVOKE_AGENT} {name}", SpanKind.INTERNAL, given, passes_on))
 
 
 def tool(
@@ -86,7 +88,8 @@ def tool(
         semconv.AUTHORITY_DOMAIN: authority_domain,
         **(attributes or {}),
     }
-    return _traced(ToolCall, f"{semconv.EXECUTE_TOOL} {name}", SpanKind.INTERNAL, given)
+    plan = Plan(f"{semconv.EXECUTE_TOOL} {name}", SpanKind.INTERNAL, given, inherits=_OF_ITS_AGENT)
+    return Traced(ToolCall, plan)
 
 
 def model_call(
@@ -103,7 +106,7 @@ def model_call(
         semconv.REQUEST_MODEL: model,
         **(attributes or {}),
     }
-    return _traced(ModelCall, f"{operation} {model}", SpanKind.CLIENT, given)
+    return Traced(ModelCall, Plan(f"{operation} {model}", SpanKind.CLIENT, given))
 
 
 def workflow(
@@ -117,15 +120,4 @@ def workflow(
         **(attributes or {}),
     }
     passes_on: dict[str, Value] = {semconv.CONVERSATION_ID: conversation_id}
-    return _traced(Workflow, f"{semconv.INVOKE_WORKFLOW} {name}", SpanKind.INTERNAL, given, passes_on)
-
-
-def _traced(
-    kind: type[Op],
-    name: str,
-    span_kind: SpanKind,
-    attributes: Mapping[str, Value],
-    passes_on: Mapping[str, Value] | None = None,
-) -> Traced[Op]:
-    plan = Plan(name, span_kind, attributes, passes_on or {})
-    return Traced(kind, lambda: plan)
+    return Traced(Workflow, Plan(f"{semconv.INVOKE_WORKFLOW} {name}", SpanKind.INTERNAL, given, passes_on))

@@ -61,6 +61,9 @@ CONTENT_ATTRIBUTES: Final = frozenset(
     {SYSTEM_INSTRUCTIONS, INPUT_MESSAGES, OUTPUT_MESSAGES, TOOL_DEFINITIONS, TOOL_ARGUMENTS, TOOL_RESULT}
 )
 
+# Log event with the content of one model call (opt-in)
+INFERENCE_EVENT: Final = "gen_ai.client.inference.operation.details"
+
 # Evaluation (log event)
 EVALUATION_EVENT: Final = "gen_ai.evaluation.result"
 EVALUATION_NAME: Final = "gen_ai.evaluation.name"

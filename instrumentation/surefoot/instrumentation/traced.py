@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+import sys
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextvars import Token
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
@@ -23,33 +26,42 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry(Generic[Op]):
+    operation: Op
+    token: Token[Context]
+    owner: tuple[int, int]
+
+
 class Traced(Generic[Op]):
     """An operation to be: enter it (``with``, ``async with``), or decorate a function with it.
 
-    A decorated function may run many times at once, each call is an operation of its own. An object that is entered
-    serves one block at a time; nested entries are fine.
+    Every entry and every call is an operation of its own, also when many threads and tasks share this object.
     """
 
-    def __init__(self, kind: type[Op], plan: Callable[[], Plan]) -> None:
+    def __init__(self, kind: type[Op], plan: Plan) -> None:
         self._kind = kind
         self._plan = plan
-        self._entered: list[tuple[Op, Token[Context]]] = []
+        self._entries: list[_Entry[Op]] = []
+        self._lock = threading.Lock()
 
     def start(self) -> Op:
         """Start the operation without making it current; the caller ends it."""
-        return self._kind(self._plan())
+        return self._kind(self._plan)
 
     def __enter__(self) -> Op:
         operation = self.start()
-        self._entered.append((operation, operation.attach()))
+        entry = _Entry(operation, operation.attach(), _owner())
+        with self._lock:
+            self._entries.append(entry)
         return operation
 
     def __exit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        operation, token = self._entered.pop()
-        leave(token)
-        operation.end(error)
+        entry = self._take(_owner())
+        leave(entry.token)
+        entry.operation.end(error)
 
     async def __aenter__(self) -> Op:
         return self.__enter__()
@@ -71,6 +83,12 @@ class Traced(Generic[Op]):
         else:
             wrapper = self._function(function)
         return cast("Callable[P, R]", functools.wraps(function)(wrapper))
+
+    def _take(self, owner: tuple[int, int]) -> _Entry[Op]:
+        """The youngest entry of this thread and task; if none is left, the block was closed by another one."""
+        with self._lock:
+            mine = (index for index in reversed(range(len(self._entries))) if self._entries[index].owner == owner)
+            return self._entries.pop(next(mine, -1))
 
     def _function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -100,11 +118,11 @@ class Traced(Generic[Op]):
 
         return call
 
-    def _generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _generator(self, function: Callable[..., Generator[Any, Any, Any]]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
             operation = self.start()
-            inner: Generator[Any, Any, Any] = function(*args, **kwargs)
-            step: Callable[[], Any] = lambda: next(inner)  # noqa: E731 - replaced below by what the consumer did
+            inner = function(*args, **kwargs)
+            step: Callable[[], Any] = functools.partial(next, inner)
             while True:
                 try:
                     with operation.active():
@@ -120,18 +138,18 @@ class Traced(Generic[Op]):
                 except GeneratorExit as closed:
                     _close(inner, operation, closed)
                     raise
-                except BaseException as thrown:  # noqa: BLE001 - handed to the body, which decides
+                except BaseException as thrown:  # noqa: BLE001 - it is the body's to handle
                     step = functools.partial(inner.throw, thrown)
                 else:
                     step = functools.partial(inner.send, sent)
 
         return call
 
-    def _async_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+    def _async_generator(self, function: Callable[..., AsyncGenerator[Any, Any]]) -> Callable[..., Any]:
+        async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
             operation = self.start()
-            inner: AsyncGenerator[Any, Any] = function(*args, **kwargs)
-            step: Callable[[], Any] = inner.__anext__
+            inner = function(*args, **kwargs)
+            step: Callable[[], Awaitable[Any]] = inner.__anext__
             while True:
                 try:
                     with operation.active():
@@ -147,12 +165,21 @@ class Traced(Generic[Op]):
                 except GeneratorExit as closed:
                     await _aclose(inner, operation, closed)
                     raise
-                except BaseException as thrown:  # noqa: BLE001 - handed to the body, which decides
+                except BaseException as thrown:  # noqa: BLE001 - it is the body's to handle
                     step = functools.partial(inner.athrow, thrown)
                 else:
                     step = functools.partial(inner.asend, sent)
 
         return call
+
+
+def _owner() -> tuple[int, int]:
+    """The thread and, where an event loop runs in it, the task."""
+    thread = threading.get_ident()
+    asyncio = sys.modules.get("asyncio")  # not imported here: it is large, and without it there are no tasks
+    if asyncio is None or asyncio._get_running_loop() is None:  # noqa: SLF001 - asks without raising, unlike the other
+        return thread, 0
+    return thread, id(asyncio.current_task())
 
 
 def _close(inner: Generator[Any, Any, Any], operation: Operation, closed: GeneratorExit) -> None:

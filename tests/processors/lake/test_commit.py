@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -78,9 +79,7 @@ def test_other_delta_readers_agree(lake: Lake, runs: Rows) -> None:
     ]
 
 
-def test_everything_is_on_the_disk_before_the_answer(
-    lake: Lake, runs: Rows, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_everything_is_on_the_disk_before_the_answer(lake: Lake, runs: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
     real = os.fsync
 
@@ -92,7 +91,7 @@ def test_everything_is_on_the_disk_before_the_answer(
     made = lake.commit("runs", runs("a"), app_id="receiver", app_version=0)
     folder, name = made.added[0].path.split("/")
     entry = "_delta_log/00000000000000000001.json"
-    wanted = [f"{folder}/.{name}.draft", folder, entry, "_delta_log"]
+    wanted = [f"{folder}/.{name}.{threading.get_native_id()}.draft", folder, entry, "_delta_log"]
     places = [max(index for index, step in enumerate(synced) if step == want) for want in wanted]
     assert places == sorted(places)  # the file before its folder, both before the log's entry, the log's folder last
 

@@ -118,7 +118,7 @@ def test_an_unknown_table_is_answered_with_the_tables(filled: Lake) -> None:
 
 
 def test_an_unknown_column_is_answered_with_candidates(filled: Lake) -> None:
-    with pytest.raises(QueryError, match='"outcom" not found(.|\n)*"outcome"'):
+    with pytest.raises(QueryError, match=r'"outcom" not found(.|\n)*"outcome"'):
         query(filled.path, "SELECT outcom FROM runs")
 
 
@@ -134,7 +134,9 @@ def test_a_query_that_takes_too_long_is_stopped(filled: Lake) -> None:
 
 def test_a_query_that_needs_too_much_memory_is_stopped(filled: Lake) -> None:
     with pytest.raises(QueryError, match="needs more memory than 30MB"):
-        query(filled.path, "SELECT count(DISTINCT a::VARCHAR || 'xxxxxxxxxxxx') FROM range(5000000) t(a)", memory="30MB")
+        query(
+            filled.path, "SELECT count(DISTINCT a::VARCHAR || 'xxxxxxxxxxxx') FROM range(5000000) t(a)", memory="30MB"
+        )
 
 
 def test_no_lake_is_told_apart(tmp_path: Path) -> None:

@@ -96,7 +96,9 @@ def test_duplicates_and_questions_are_counted(lake: Lake) -> None:
 def test_new_spans_of_a_known_date_ask_the_lake_nothing(lake: Lake, rows: Rows) -> None:
     def batch(first: int) -> pa.Table:
         start = datetime.combine(DAY, time(1), UTC)
-        ids = ({"trace_id": f"{n:032x}", "span_id": f"{n:016x}", "start_time": start} for n in range(first, first + 500))
+        ids = (
+            {"trace_id": f"{n:032x}", "span_id": f"{n:016x}", "start_time": start} for n in range(first, first + 500)
+        )
         return rows("spans", ids)
 
     keeper = IdentityFilter(lake)

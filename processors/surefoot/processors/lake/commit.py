@@ -4,11 +4,11 @@ Contract: when :func:`commit` returns, the rows are in the table exactly once an
 them there or an earlier one with the same ``(app_id, app_version)`` did. A crash at any instruction leaves either the
 old version or the new one, and the retry finishes the work.
 
-How: data files get names that are a function of (app id, version, table, removed files), so a retry overwrites its own
-draft; they are synced before the log names them. Under the table's lock the application's last version is read and the
-commit made with the *same* handle, as exactly the next version: Delta's application transactions refuse nothing by
-themselves (the same or a lower version is accepted from a fresh handle). Then log and folders are synced, since
-delta-rs does not.
+How: data files get names that are a function of (app id, version, table, removed files), so a retry replaces its own
+uncommitted file; they are synced before the log names them. Under the table's lock the application's last version is
+read and the commit made with the *same* handle, as exactly the next version: Delta's application transactions refuse
+nothing by themselves (the same or a lower version is accepted from a fresh handle). Then log and folders are synced,
+since delta-rs does not.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,9 +36,10 @@ def write_file(target: Path, write: Callable[[Path], None]) -> None:
     """Let ``write`` fill a draft beside ``target``, then put it in place; an existing target is replaced.
 
     The caller syncs the folder, once for all the files that it puts there. A draft that could not be finished is
-    removed; one that a crash left behind is overwritten by the retry, since its name is a function of the target's.
+    removed; one that a crash left behind is deleted by upkeep. Each thread of each process has its own draft, since two
+    that write one target (racing compactors) must not write into one file.
     """
-    draft = target.with_name(f".{target.name}.draft")
+    draft = target.with_name(f".{target.name}.{threading.get_native_id()}.draft")
     try:
         write(draft)
         sync(draft)

@@ -59,7 +59,7 @@ class Table:
         self.schema = schema
         self._delta = DeltaTable(path)
         self._files: dict[str, DataFile] | None = None
-        self._synced = _last_checkpoint(self.log_path)  # upkeep synced it, and so all that it holds
+        self._synced = -1  # the log is on the disk up to this version, or up to the last checkpoint
         self._removals: dict[str, int] = {}
         self._removals_to = -1
 
@@ -181,7 +181,7 @@ class Table:
 
         Called before a commit too: an entry must never outlive, on a disk that lost power, the one it builds on.
         """
-        for version in range(self._synced + 1, self.version + 1):
+        for version in range(max(self._synced, self.last_checkpoint) + 1, self.version + 1):
             sync(self.log_path / f"{version:020}.json")
         sync(self.log_path)
         self._synced = self.version
@@ -202,16 +202,25 @@ class Table:
             self._removals.pop(path, None)
 
     def checkpoint(self) -> None:
-        """Write and sync a checkpoint of this version. Until then the log that it sums up must stay."""
+        """Write a checkpoint of this version and sync it."""
         self._delta.create_checkpoint()
-        sync(self.log_path / f"{self.version:020}.checkpoint.parquet")
-        sync(self.log_path / "_last_checkpoint")
-        sync(self.log_path)
+        self.sync_checkpoint()
+
+    def sync_checkpoint(self) -> None:
+        """Wait until the last checkpoint is on the disk. Until then the log that it sums up must stay."""
+        if self.last_checkpoint >= 0:
+            sync(self.log_path / f"{self.last_checkpoint:020}.checkpoint.parquet")
+            sync(self.log_path / "_last_checkpoint")
+            sync(self.log_path)
 
     @property
     def last_checkpoint(self) -> int:
         """Version of the last checkpoint, -1 without one."""
-        return _last_checkpoint(self.log_path)
+        try:
+            pointer: dict[str, Any] = json.loads((self.log_path / "_last_checkpoint").read_text())
+        except FileNotFoundError:
+            return -1
+        return int(pointer["version"])
 
     def publish(self) -> None:
         """Replace ``_current.json``, the file list for readers without Delta; call with the lock held."""
@@ -241,11 +250,3 @@ def _widen(rows: pa.Table, schema: pa.Schema) -> pa.Table:
         for field in schema
     ]
     return pa.table(columns, schema=schema)
-
-
-def _last_checkpoint(log_path: Path) -> int:
-    try:
-        pointer: dict[str, Any] = json.loads((log_path / "_last_checkpoint").read_text())
-    except FileNotFoundError:
-        return -1
-    return int(pointer["version"])

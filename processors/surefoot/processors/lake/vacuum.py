@@ -65,6 +65,7 @@ def clean_log(table: Table, now: float, keep_seconds: float) -> int:
     limit = now - max(LOG_SECONDS, 2 * keep_seconds)
     deleted = 0
     with table.lock():
+        table.sync_checkpoint()
         # Oldest first: a crash in between leaves the end of the log whole.
         for path in sorted(table.log_path.iterdir()):
             version = path.name.split(".", 1)[0]

@@ -229,6 +229,17 @@ def test_a_verdict_without_trace_context_finds_the_run_of_its_response(
     assert sum(row["run_id"] == run["run_id"] for row in rows("verdicts")) == 3
 
 
+def test_a_verdict_without_trace_context_settles_in_its_own_time_over_a_restart(
+    lake: Lake, settings: Settings, rows: Rows
+) -> None:
+    put(lake, evaluation(None, 1, trace=None, attributes={semconv.RESPONSE_ID: "r1"}))
+    Deriver(lake, settings).step(T0 + 2)
+    assert Deriver(lake, settings).step(T0 + 3).next_deadline == T0 + 1 + SETTLE
+    assert [row["settled"] for row in rows("verdicts")] == [False]
+    Deriver(lake, settings).step(T0 + 1 + SETTLE)
+    assert [row["settled"] for row in rows("verdicts")] == [True]
+
+
 def test_a_large_trace_is_derived_when_it_appears_and_when_it_is_due(
     lake: Lake, settings: Settings, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from surefoot.processors.genai.load import Arrival, Found, Reader, group, reach
 from surefoot.processors.genai.rows import TraceRows, derive_trace, evaluate_trace, unique_responses
-from surefoot.processors.genai.trace import Trace, build, micros
+from surefoot.processors.genai.trace import Life, Trace, build, micros
 from surefoot.processors.genai.verdicts import Row, RunIndex
 from surefoot.processors.lake.schema import TRACE_TABLES
 
@@ -73,8 +73,16 @@ def derive_batch(
         seen = found.get(trace_id) or Found()
         if arrival is not None:
             seen.events += arrival.homeless
+        # A verdict's event may be out of reach; that it arrived counts all the same.
+        latest, sign_us, arrival_us = seen.other_logs or Life(0, 0, 0)
+        arrival_us = max([arrival_us, *(row["received_at"] for row in before[trace_id]["verdicts"])])
         trace = build(
-            trace_id, seen.spans, seen.events, now=now, settle_seconds=settle_seconds, other_logs=seen.other_logs
+            trace_id,
+            seen.spans,
+            seen.events,
+            now=now,
+            settle_seconds=settle_seconds,
+            other_logs=Life(latest, sign_us, arrival_us),
         )
         _derive_one(reader, batch, trace, seen, before[trace_id], now)
     _join_elsewhere(reader, batch)

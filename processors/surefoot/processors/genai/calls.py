@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from operator import attrgetter
 from typing import Final
 
 from surefoot.instrumentation import semconv
@@ -79,12 +79,13 @@ def model_spans(trace: Trace, runs: Runs) -> list[Span]:
     return [span for span in inferences.values() if span.span_id not in outer]
 
 
-def tokens(runs: Runs, models: list[Span], count: Callable[[Span], int | None]) -> dict[str, int | None]:
-    """Tokens of each run by its span id; ``count`` reads one kind from a span. None where nothing reported any.
+def tokens(runs: Runs, models: list[Span], kind: str) -> dict[str, int | None]:
+    """Tokens of each run by its span id, of the ``kind`` that is a span's column. None where nothing reported any.
 
     A run's own model calls decide. If none of them tells, the agent span's aggregate does, without what its sub-runs
     used (a smaller aggregate does not include them).
     """
+    count = attrgetter(kind)
     own: dict[str, int] = {}
     for span in models:
         run_id, used = runs.run_of.get(span.span_id), count(span)

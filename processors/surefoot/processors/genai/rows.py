@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
@@ -43,6 +44,9 @@ _INHERITED: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
 }
 
 
+_INHERITED_OF: Final = attrgetter(*_INHERITED)
+
+
 @dataclass(frozen=True, slots=True)
 class TraceRows:
     """What a trace amounts to. Verdicts come from :func:`evaluate_trace`."""
@@ -58,17 +62,18 @@ def derive_trace(trace: Trace) -> TraceRows:
     runs = find_runs(trace)
     tools = calls.tool_spans(trace, runs)
     models = calls.model_spans(trace, runs)
-    input_tokens = calls.tokens(runs, models, lambda span: span.input_tokens)
-    output_tokens = calls.tokens(runs, models, lambda span: span.output_tokens)
-    tool_outcomes: defaultdict[str, list[str]] = defaultdict(list)
-    for span in tools:
-        if span.span_id in runs.run_of:
-            tool_outcomes[runs.run_of[span.span_id]].append(calls.tool_outcome(span))
+    input_tokens = calls.tokens(runs, models, "input_tokens")
+    output_tokens = calls.tokens(runs, models, "output_tokens")
+    tool_outcomes = {span.span_id: calls.tool_outcome(span) for span in tools}
+    outcomes_of: defaultdict[str, list[str]] = defaultdict(list)
+    for span_id, ended_as in tool_outcomes.items():
+        if span_id in runs.run_of:
+            outcomes_of[runs.run_of[span_id]].append(ended_as)
     model_counts = Counter(runs.run_of[span.span_id] for span in models if span.span_id in runs.run_of)
     run_rows: dict[str, Row] = {}
     for run_id, run in runs.by_id.items():
         row = _run_row(trace, run)
-        ended = tool_outcomes[run_id]
+        ended = outcomes_of[run_id]
         row |= {
             "tool_calls": len(ended),
             "tool_errors": ended.count("error"),
@@ -82,7 +87,7 @@ def derive_trace(trace: Trace) -> TraceRows:
     model_rows = [_model_row(trace, span, owners.get(span.span_id)) for span in models]
     return TraceRows(
         runs=list(run_rows.values()),
-        tool_calls=[_tool_row(trace, span, owners.get(span.span_id)) for span in tools],
+        tool_calls=[_tool_row(trace, span, tool_outcomes[span.span_id], owners.get(span.span_id)) for span in tools],
         model_calls=model_rows,
         index=_index(runs, run_rows, owners, model_rows),
     )
@@ -119,9 +124,7 @@ def _run_row(trace: Trace, run: Run) -> Row:
         "received_at": received,
         **_times(started_ns, ended_ns),
     }
-    for column, (attribute, read) in _INHERITED.items():
-        row[column] = _inherited(run, told, column, attribute, read)
-    return row
+    return row | _inherited(run, told)
 
 
 def _ending(trace: Trace, run: Run) -> tuple[str, int, int | None]:
@@ -154,22 +157,21 @@ def _agent_name(run: Run, told: Mapping[str, str]) -> str | None:
     return told.get(semconv.AGENT_NAME) or next(named, None)
 
 
-def _inherited(run: Run, told: Mapping[str, str], column: str, attribute: str, read: Callable[[str], Any]) -> Any:
+def _inherited(run: Run, told: Mapping[str, str]) -> Row:
+    layers = [_INHERITED_OF(span) for span in run.members]
+    layers.insert(0, tuple(_read(told.get(attribute), read) for attribute, read in _INHERITED.values()))
     if run.span is not None:
-        own = getattr(run.span, column)
-        if own is not None:
-            return own
-    text = told.get(attribute)
-    if text:
-        try:
-            return read(text)
-        except ValueError:  # not a number: as good as not told
-            pass
-    for span in run.members:
-        value = getattr(span, column)
-        if value is not None:
-            return value
-    return None
+        layers.insert(0, _INHERITED_OF(run.span))
+    first = (next((value for value in column if value is not None), None) for column in zip(*layers, strict=True))
+    return dict(zip(_INHERITED, first, strict=True))
+
+
+def _read(text: str | None, read: Callable[[str], Any]) -> Any:
+    """The text of an attribute as ``read`` takes it; None if there is none, or no number where one is wanted."""
+    try:
+        return read(text) if text else None
+    except ValueError:
+        return None
 
 
 def _prefixed(run: Run, told: Mapping[str, str], prefix: str) -> dict[str, str]:
@@ -183,7 +185,7 @@ def _prefixed(run: Run, told: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 def _call_row(trace: Trace, span: Span, run: Row | None) -> Row:
     """What tool calls and model calls have in common."""
-    times = _times(span.start_unix_nano, span.end_unix_nano)
+    start, end = span.start_unix_nano, span.end_unix_nano
     return {
         "run_id": run and run["run_id"],
         "trace_id": trace.trace_id,
@@ -191,19 +193,18 @@ def _call_row(trace: Trace, span: Span, run: Row | None) -> Row:
         "service_name": span.service_name,
         "environment": span.environment,
         "agent_name": span.agent_name or (run and run["agent_name"]),
-        "started_at": times["started_at"],
-        "ended_at": times["ended_at"],
-        "duration_ns": times["duration_ns"],
+        "started_at": start // 1000,
+        "ended_at": end // 1000,
+        "duration_ns": end - start,
         "settled": trace.settled,
         "sample_weight": span.sample_weight,
         "received_at": span.received_us,
         "source": span.source,
-        "date": times["date"],
+        "date": end // NANOS_A_DAY,
     }
 
 
-def _tool_row(trace: Trace, span: Span, run: Row | None) -> Row:
-    ended_as = calls.tool_outcome(span)
+def _tool_row(trace: Trace, span: Span, ended_as: str, run: Row | None) -> Row:
     own = {
         key.removeprefix(semconv.STRATUM_PREFIX): value
         for key, value in span.marks.items()

@@ -11,8 +11,9 @@ columns: building them costs a fifteenth.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -152,7 +153,7 @@ def build(
     Of a span id that comes twice, the version that ends later is kept, then the one that arrived last.
     """
     unique: dict[str, Span] = {}
-    for span in sorted(spans, key=lambda s: (s.start_unix_nano, s.span_id)):
+    for span in sorted(spans, key=attrgetter("start_unix_nano", "span_id")):
         known = unique.get(span.span_id)
         if known is None or (span.end_unix_nano, span.received_us) > (known.end_unix_nano, known.received_us):
             unique[span.span_id] = span
@@ -182,11 +183,11 @@ def micros(seconds: float) -> int:
     return round(seconds * 1e6)
 
 
-def _life(spans: Iterable[Span], events: Iterable[Event], other: Life | None) -> Life:
+def _life(spans: Collection[Span], events: Iterable[Event], other: Life | None) -> Life:
     latest, sign, arrival = other or (0, 0, 0)
-    for span in spans:
-        latest = max(latest, span.end_unix_nano, span.start_unix_nano)
-        sign = max(sign, span.received_us)
+    if spans:
+        latest = max(latest, *map(attrgetter("end_unix_nano"), spans), *map(attrgetter("start_unix_nano"), spans))
+        sign = max(sign, *map(attrgetter("received_us"), spans))
     for event in events:
         if event.event_name == semconv.EVALUATION_EVENT:
             arrival = max(arrival, event.received_us)

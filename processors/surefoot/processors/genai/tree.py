@@ -45,7 +45,11 @@ def without_circles(spans: dict[str, Span]) -> dict[str, Span]:
     """The spans; of those that are each other's ancestors (a broken exporter), the earliest becomes a root."""
     clear: set[str] = set()
     cut: dict[str, Span] = {}
-    for span_id in spans:
+    for span_id, span in spans.items():
+        parent = span.parent_span_id
+        if parent is None or parent in clear or parent not in spans:  # nearly always: parents begin first
+            clear.add(span_id)
+            continue
         path: dict[str, None] = {}
         here: str | None = span_id
         while here is not None and here not in clear and here in spans and here not in path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -12,13 +11,15 @@ import pytest
 from surefoot.processors.errors import LakeNotFoundError, QueryError
 from surefoot.processors.lake import Lake
 from surefoot.processors.lake.console import query
+from surefoot.processors.lake.schema import TABLES
 
-Rows = Callable[..., pa.Table]
 
-
-@pytest.fixture
-def filled(lake: Lake, runs: Rows) -> Lake:
-    lake.commit("runs", runs("a", "b"), app_id="w", app_version=0)
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """One for all: the tests assert that no query changes it."""
+    lake = Lake.open(tmp_path_factory.mktemp("console") / "lake")
+    rows = [{"trace_id": name, "date": date(2026, 11, 30)} for name in "ab"]
+    lake.commit("runs", pa.Table.from_pylist(rows, schema=TABLES["runs"]), app_id="w", app_version=0)
     return lake
 
 

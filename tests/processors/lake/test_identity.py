@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
@@ -56,11 +57,13 @@ STEP = st.tuples(
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(STEP, min_size=1, max_size=6), st.sampled_from([0, 8 * 4, 1 << 20]))
-def test_the_filter_is_a_set(steps: list[tuple[list[tuple[int, int]], int, str]], budget: int) -> None:
+@given(steps=st.lists(STEP, min_size=1, max_size=6), budget=st.sampled_from([0, 8 * 4, 1 << 20]))
+def test_the_filter_is_a_set(
+    blank_lake: Path, steps: list[tuple[list[tuple[int, int]], int, str]], budget: int
+) -> None:
     """Whatever the budget, over restarts, lost commits and a second writer."""
     with tempfile.TemporaryDirectory() as folder:
-        lake = Lake.open(Path(folder) / "lake")
+        lake = Lake.open(Path(shutil.copytree(blank_lake, Path(folder) / "lake")))
         keeper = IdentityFilter(lake, budget=budget)
         reference: set[tuple[int, int]] = set()
         arrival = 0

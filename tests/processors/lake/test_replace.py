@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -43,10 +44,10 @@ def _held(lake: Lake) -> Counter[tuple[str, int, int]]:
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(STEP, min_size=1, max_size=6))
-def test_replacing_traces_is_what_a_dictionary_does(steps: list[tuple[dict[str, Any], bool]]) -> None:
+@given(steps=st.lists(STEP, min_size=1, max_size=6))
+def test_replacing_traces_is_what_a_dictionary_does(blank_lake: Path, steps: list[tuple[dict[str, Any], bool]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        lake = Lake.open(Path(folder) / "lake")
+        lake = Lake.open(Path(shutil.copytree(blank_lake, Path(folder) / "lake")))
         reference: dict[str, tuple[bool, list[tuple[int, int]]]] = {}
         for version, (step, replay) in enumerate(steps):
             reference.update(step)

@@ -199,12 +199,12 @@ def _mark(path: Path) -> None:
             f"{path} is not a lake and not empty (it holds {others[0]}); "
             "choose another folder with SUREFOOT_LAKE or --lake"
         )
-    write_file(path / MARKER, lambda draft: _ignore(draft.write_text(json.dumps({"format": FORMAT}))))
+
+    def write(draft: Path) -> None:
+        draft.write_text(json.dumps({"format": FORMAT}))
+
+    write_file(path / MARKER, write)
     sync(path)
-
-
-def _ignore(_: object) -> None:
-    """Makes an expression with a result a statement."""
 
 
 def _check_marker(path: Path) -> None:
@@ -224,7 +224,13 @@ def _check_marker(path: Path) -> None:
 def _open_existing(path: Path, name: str) -> Table:
     if not (path / name / "_delta_log").is_dir():
         raise LakeNotFoundError(f"the lake in {path} has no table {name} yet; `surefoot serve` creates it")
-    return Table(name, path / name, TABLES[name])
+    table = Table(name, path / name, TABLES[name])
+    if missing := table.missing_columns():
+        raise LakeNotFoundError(
+            f"table {name} of the lake in {path} is older than this program and has no column {missing[0]} yet; "
+            "`surefoot serve` adds it"
+        )
+    return table
 
 
 def _set_up(path: Path, name: str, schema: pa.Schema, repairs: list[str]) -> Table:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 from deltalake.transaction import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction, Transaction
 
 from surefoot.processors.lake.durable import exclusive, make_folder, sync, write_file
@@ -229,13 +229,15 @@ class Table:
         draft.write_text(json.dumps({"table": self.name, "version": self.version, "files": files}))
         draft.replace(self.path / CURRENT)
 
+    def missing_columns(self) -> list[str]:
+        """Columns that this program knows and the table does not have."""
+        present = {field.name for field in self._delta.schema().fields}
+        return [name for name in self.schema.names if name not in present]
+
     def add_missing_columns(self) -> list[str]:
         """Add this program's columns that the table does not have yet; returns their names. Call with the lock held."""
-        present = {field.name for field in self._delta.schema().fields}
-        missing = [field for field in self.schema if field.name not in present]
+        missing = [self.schema.field(name) for name in self.missing_columns()]
         if missing:
-            from deltalake import Schema
-
             self._delta.alter.add_columns(
                 Schema.from_arrow(pa.schema(missing)).fields, post_commithook_properties=_NO_HOOKS
             )

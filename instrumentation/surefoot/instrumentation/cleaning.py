@@ -65,16 +65,15 @@ class Cleaner:
 
     def span(self, span: ReadableSpan) -> ReadableSpan:
         """The span as it may leave; the same object if nothing had to change."""
-        attributes = self._attributes(span.attributes, keep_content=self._capture.spans)
-        events = [self._event(event) for event in span.events]
-        links = [self._link(link) for link in span.links]
-        status = self._status(span.status)
-        if (
-            attributes is span.attributes
-            and status is span.status
-            and all(new is old for new, old in zip(events, span.events, strict=True))
-            and all(new is old for new, old in zip(links, span.links, strict=True))
-        ):
+        # Read once: a span makes a new view of its attributes at each look.
+        old = (span.attributes, span.events, span.links, span.status)
+        attributes = self._attributes(old[0], keep_content=self._capture.spans)
+        events = [self._event(event) for event in old[1]]
+        links = [self._link(link) for link in old[2]]
+        status = self._status(old[3])
+        parts = [(attributes, old[0]), (status, old[3])]
+        parts += [*zip(events, old[1], strict=True), *zip(links, old[2], strict=True)]
+        if all(new is before for new, before in parts):
             return span
         return CleanSpan(span, attributes=attributes, events=events, links=links, status=status)
 

@@ -68,9 +68,9 @@ MESSAGE_EVENTS: Final = frozenset(
 )
 
 
-def capture_mode() -> CaptureMode:
+def capture_mode(environ: Mapping[str, str] = os.environ) -> CaptureMode:
     """The mode that the standard variable asks for; a word that is not known means off."""
-    return _MODES.get(os.environ.get(semconv.CAPTURE_CONTENT_VARIABLE, "").strip().lower(), _OFF)
+    return _MODES.get(environ.get(semconv.CAPTURE_CONTENT_VARIABLE, "").strip().lower(), _OFF)
 
 
 def is_content(key: str) -> bool:

@@ -44,7 +44,7 @@ class Delivery(Protocol):
         """Why something did not arrive, as far as it is known."""
 
 
-class _Export(Generic[T]):
+class Export(Generic[T]):
     """Calls an exporter the way a Sender wants it: None for success, else the reason.
 
     An exporter's result says only that it failed, so the reason is taken from its own log. ``trouble`` is the last one
@@ -60,6 +60,7 @@ class _Export(Generic[T]):
                 logging.getLogger(kind.__module__).addFilter(self._listen)
 
     def __call__(self, batch: Sequence[T]) -> str | None:
+        """Export a batch; never raises."""
         self.trouble = None
         try:
             # The exporter's own HTTP calls must not become spans.
@@ -105,7 +106,7 @@ class SpanDelivery(SpanProcessor):
             names.OTEL_BSP_MAX_QUEUE_SIZE,
             2048,
         )
-        self._export = _Export(exporter, export, SpanExportResult.SUCCESS)
+        self._export = Export(exporter, export, SpanExportResult.SUCCESS)
         self.sender: Sender[ReadableSpan] = Sender(SPANS, self._export, limits)
 
     @property
@@ -149,7 +150,7 @@ class LogDelivery(LogRecordProcessor):
             names.OTEL_BLRP_MAX_QUEUE_SIZE,
             2048,
         )
-        self._export = _Export(exporter, export, LogRecordExportResult.SUCCESS)
+        self._export = Export(exporter, export, LogRecordExportResult.SUCCESS)
         self.sender: Sender[ReadableLogRecord] = Sender(LOG_RECORDS, self._export, limits)
 
     @property

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 from opentelemetry.instrumentation.distro import BaseDistro, DefaultDistro
 
+from surefoot.instrumentation.errors import PipelineError
+
 NAME: Final = "surefoot"
 DISTRO_VARIABLE: Final = "OTEL_PYTHON_DISTRO"
 CONFIGURATOR_VARIABLE: Final = "OTEL_PYTHON_CONFIGURATOR"
@@ -83,7 +85,10 @@ class SurefootConfigurator:
             return
         from surefoot.instrumentation.setup import set_up
 
-        set_up(auto_instrumentation_version=kwargs.get("auto_instrumentation_version"))
+        try:
+            set_up(auto_instrumentation_version=kwargs.get("auto_instrumentation_version"))
+        except PipelineError as error:
+            log.error("Nothing is recorded, the program runs as it is. %s", error)
 
 
 def _step_aside(kwargs: dict[str, Any]) -> None:

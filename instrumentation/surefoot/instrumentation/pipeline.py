@@ -36,7 +36,7 @@ _DEFAULT_ENDPOINTS: Final = {"http/protobuf": "http://127.0.0.1:4318", "grpc": "
 log = logging.getLogger("surefoot.instrumentation")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Pipeline:
     """What was set up: the cleaner and one delivery per exporter."""
 

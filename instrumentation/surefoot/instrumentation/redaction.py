@@ -34,11 +34,20 @@ class Pattern:
         return REDACTED if self.confirms is None or self.confirms(match.group()) else match.group()
 
 
-def is_card_number(text: str) -> bool:
-    """Whether the digits of ``text`` end in the check digit of a payment card (Luhn, ISO/IEC 7812-1)."""
-    digits = [int(character) for character in reversed(text) if character.isdigit()]
-    doubled = (digit * 2 - 9 if digit > 4 else digit * 2 for digit in digits[1::2])
-    return (sum(digits[::2]) + sum(doubled)) % 10 == 0
+def is_card_number(digits: str) -> bool:
+    """Whether the last of 13 to 19 digits is the check digit of a payment card (Luhn, ISO/IEC 7812-1)."""
+    if not 13 <= len(digits) <= 19:
+        return False
+    values = [int(digit) for digit in reversed(digits)]
+    doubled = (value * 2 - 9 if value > 4 else value * 2 for value in values[1::2])
+    return (sum(values[::2]) + sum(doubled)) % 10 == 0
+
+
+def holds_card_number(text: str) -> bool:
+    """Whether neighbouring groups of digits make a card number; a quantity may stand right before or after it."""
+    groups = re.split(r"[ -]", text)
+    ends = range(1, len(groups) + 1)
+    return any(is_card_number("".join(groups[start:end])) for end in ends for start in range(max(0, end - 19), end))
 
 
 PATTERNS: Final[tuple[Pattern, ...]] = (
@@ -56,7 +65,7 @@ PATTERNS: Final[tuple[Pattern, ...]] = (
     ),
     Pattern("JSON web token", re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}")),
     Pattern("mail address", re.compile(r"\b[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+\b")),
-    Pattern("card number", re.compile(r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w-])"), is_card_number, in_ids=False),
+    Pattern("card number", re.compile(r"(?<![\w.-])\d(?:[ -]?\d){12,}(?![\w-])"), holds_card_number, in_ids=False),
 )
 
 

@@ -34,15 +34,15 @@ class Settings(BaseSettings):
         default_factory=lambda: Path(platformdirs.user_data_dir("surefoot")),
         description="Folder that holds lake/, spool/, slos/ and status/.",
     )
-    lake: Path | None = Field(
-        default=None, description="Folder of the Delta tables; default: lake/ in home."
-    )
-    host: str = Field(
-        default="127.0.0.1", description="Address that servers listen on; loopback by default."
-    )
+    lake: Path | None = Field(default=None, description="Folder of the Delta tables; default: lake/ in home.")
+    host: str = Field(default="127.0.0.1", description="Address that servers listen on; loopback by default.")
     port_grpc: int = Field(default=4317, ge=0, le=65535, description="OTLP/gRPC port; 0 = any free port.")
     port_http: int = Field(default=4318, ge=0, le=65535, description="OTLP/HTTP port; 0 = any free port.")
     port_web: int = Field(default=4380, ge=0, le=65535, description="Metrics, page and API port; 0 = any free port.")
+
+    web_hosts: str = Field(
+        default="", description="Host names, besides loopback ones, that the web port answers to; comma-separated."
+    )
 
     max_request_bytes: int = Field(default=64 << 20, gt=0, description="Largest request after decompression.")
     segment_bytes: int = Field(default=25 << 20, gt=0, description="A segment is sealed at this size ...")
@@ -66,9 +66,7 @@ class Settings(BaseSettings):
 
     retention_days_contents: int = Field(default=7, gt=0, description="Message contents are kept this long.")
     retention_days_spans: int = Field(default=30, gt=0, description="Spans, logs and metric points are kept this long.")
-    retention_days_runs: int = Field(
-        default=400, gt=0, description="Runs, calls, verdicts, SLO minutes: this long."
-    )
+    retention_days_runs: int = Field(default=400, gt=0, description="Runs, calls, verdicts, SLO minutes: this long.")
     vacuum_hours: float = Field(default=24.0, ge=0, description="Replaced files stay this long so open readers finish.")
 
     @field_validator("home", "lake", mode="after")

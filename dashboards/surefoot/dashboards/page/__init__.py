@@ -1,0 +1,1 @@
+"""The page: server-rendered, no script needed, nothing from the network."""

@@ -260,6 +260,19 @@ def test_a_page_burns_while_both_windows_do_and_stops_with_the_short_one(
     assert later.tiers[0].factor == 13.44
 
 
+def test_a_tier_burns_above_its_factor_and_not_at_it(tables: Tables, settings: Settings, engine: SloEngine) -> None:
+    put(settings, target="0.5")  # a page at a burn rate above 1, which is an error ratio above one half
+
+    def burning(*outcomes: str) -> list[str]:
+        tables.hold(runs=[run(number, 10, outcome) for number, outcome in enumerate(outcomes)])
+        roll_up = engine.step(NOW, {TODAY}).slos[0].strata[0]
+        return [tier.name for tier in roll_up.tiers if tier.burning]
+
+    assert burning("ok", "error") == ["ticket_slow"]
+    assert burning("ok", "ok", "ok", "error") == []
+    assert burning("ok", "error", "error") == ["page_fast", "page_slow", "ticket_fast", "ticket_slow"]
+
+
 def test_scaled_windows_keep_their_labels(tables: Tables, settings: Settings) -> None:
     put(settings)
     tables.hold(runs=[run(0, 3, "error"), run(1, 6, "error"), run(2, 59), run(3, 61)])

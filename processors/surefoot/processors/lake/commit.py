@@ -93,7 +93,7 @@ def commit(
             table.sync_log()
             base = table.version
             try:
-                table.transact(_actions(table, added, removed, data_change), Transaction(app_id, app_version), None)
+                table.transact(_actions(table, added, removed, data_change), Transaction(app_id, app_version))
             except CommitFailedError:
                 continue
             table.refresh()

@@ -152,9 +152,7 @@ class Table:
         """The last version that ``app_id`` committed, as this handle sees it; None if it never did."""
         return self._delta.transaction_version(app_id)
 
-    def transact(
-        self, actions: Sequence[AddAction | RemoveAction], transaction: Transaction, metadata: dict[str, Any] | None
-    ) -> None:
+    def transact(self, actions: Sequence[AddAction | RemoveAction], transaction: Transaction) -> None:
         """Commit as exactly the next version of this handle, or raise deltalake's ``CommitFailedError``.
 
         No retry inside delta-rs: its own rebase would accept what the caller has not rechecked.
@@ -164,9 +162,7 @@ class Table:
             mode="append",
             schema=self._delta.schema(),
             partition_by=[PARTITION],
-            commit_properties=CommitProperties(
-                custom_metadata=metadata, max_commit_retries=0, app_transactions=[transaction]
-            ),
+            commit_properties=CommitProperties(max_commit_retries=0, app_transactions=[transaction]),
             post_commithook_properties=_NO_HOOKS,
         )
 

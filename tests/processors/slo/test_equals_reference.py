@@ -130,9 +130,10 @@ def check(slo: Slo, report: SloReport, events: list[reference.Event], scale: flo
     nothing = dict.fromkeys(CLASSES, 0)
     seen = {key for key, chosen in divided.items() if reference.in_window(chosen, length, NOW, bucket) != nothing}
     assert report.strata[0].key == ROLL_UP
-    assert {tuple(stratum.dimensions.items()) for stratum in report.strata} == seen | {()}
+    said = {(): (), **{tuple((name, value or "(none)") for name, value in key): key for key in divided}}
+    assert {said[tuple(stratum.dimensions.items())] for stratum in report.strata} == seen | {()}
     for stratum in report.strata:
-        check_stratum(slo, stratum, divided[tuple(stratum.dimensions.items())], scale, bucket)
+        check_stratum(slo, stratum, divided[said[tuple(stratum.dimensions.items())]], scale, bucket)
     final = report.history[-1]
     assert final.error_budget_remaining_ratio == report.strata[0].error_budget_remaining_ratio
     daily = [point.counts for point in report.history]

@@ -61,7 +61,7 @@ def _stratum(slo: Slo, key: str, series: Series, now: float, scale: float) -> St
     low, high = burn.wilson(period.good, labelled)
     return StratumReport(
         key=key,
-        dimensions=dict.fromkeys(slo.by, f"({OTHER})") if key == OTHER else dimensions_of(key),
+        dimensions=_dimensions(slo, key),
         windows=windows,
         tiers=tiers,
         error_budget_remaining_ratio=remaining,
@@ -69,6 +69,13 @@ def _stratum(slo: Slo, key: str, series: Series, now: float, scale: float) -> St
         interval_high=high,
         state=burn.state(remaining, {tier.severity for tier in tiers if tier.burning}),
     )
+
+
+def _dimensions(slo: Slo, key: str) -> dict[str, str]:
+    """Never an empty value: to Prometheus an empty label is none, and the stratum would be taken for the roll-up."""
+    if key == OTHER:
+        return dict.fromkeys(slo.by, f"({OTHER})")
+    return {name: value or "(none)" for name, value in dimensions_of(key).items()}
 
 
 def _window(name: str, counts: Counts, budget: Decimal) -> WindowReport:

@@ -55,7 +55,7 @@ class StratumReport:
     """One stratum of an SLO; ``key`` "" is the roll-up over all strata."""
 
     key: str  # "" roll-up, "task_class=refund,..." or "other": all strata beyond the 50 with most events
-    dimensions: dict[str, str]  # {} of the roll-up; each "(other)" of other
+    dimensions: dict[str, str]  # {} of the roll-up; "(none)" where it has no value, all "(other)" of other
     windows: list[WindowReport]  # shortest first; the last one is the SLO's period
     tiers: list[TierReport]
     # (allowed - bad) / allowed over the period, allowed = (1 - objective) * (good + bad); signed, never clamped.

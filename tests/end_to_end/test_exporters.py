@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
+from opentelemetry._logs import SeverityNumber
 from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as GrpcLogs
 from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter as GrpcMetrics
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcSpans
@@ -12,7 +11,7 @@ from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter as HttpLogs
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter as HttpMetrics
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpSpans
-from opentelemetry.sdk._logs import LoggerProvider, LoggingHandler
+from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
@@ -47,8 +46,7 @@ def test_the_real_exporters_deliver_traces_logs_and_metrics(server: Server, tran
         run.set_attributes({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "clerk"})
         with tracer.start_as_current_span("execute_tool search") as call:
             call.set_attributes({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"})
-    record = logging.LogRecord("shop", logging.WARNING, "shop.py", 1, "stock is low", None, None)
-    LoggingHandler(logger_provider=logging_).emit(record)
+    logging_.get_logger("shop").emit(body="stock is low", severity_number=SeverityNumber.WARN, severity_text="WARN")
     metering.get_meter("shop").create_counter("orders").add(3, {"kind": "web"})
     for provider in (tracing, logging_, metering):
         provider.shutdown()

@@ -24,8 +24,11 @@ def run(
     launch(command)
 
 
-def doctor(as_json: bool = JSON_OPTION) -> None:
+def doctor(
+    as_json: bool = JSON_OPTION,
+    endpoint: str | None = typer.Option(None, help="OTLP base address to try; default: the one the agent would use."),
+) -> None:
     """Show what would be instrumented, what is skipped and why, and whether the collector answers."""
     from surefoot.cli.diagnosis import show
 
-    show(as_json)
+    show(as_json=as_json, endpoint=endpoint)

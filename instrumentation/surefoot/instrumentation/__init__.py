@@ -14,11 +14,15 @@ either nothing is recorded and nothing is sent.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from surefoot.instrumentation.evaluations import Evaluation, evaluation, record_evaluation
 from surefoot.instrumentation.operations import AgentRun, ModelCall, ToolCall, Workflow
-from surefoot.instrumentation.redaction import PATTERNS, Pattern, Redact, Redaction
 from surefoot.instrumentation.sdk import agent_run, model_call, tool, workflow
-from surefoot.instrumentation.threads import RunThreadPool, propagate
+
+if TYPE_CHECKING:
+    from surefoot.instrumentation.redaction import PATTERNS, Pattern, Redact, Redaction
+    from surefoot.instrumentation.threads import RunThreadPool, propagate
 
 __all__ = [
     "PATTERNS",
@@ -41,6 +45,20 @@ __all__ = [
     "tool",
     "workflow",
 ]
+
+# Half of the import time, for what most programs do not use: compiled patterns and thread pools.
+_LAZY = {
+    **dict.fromkeys(("PATTERNS", "Pattern", "Redact", "Redaction"), "surefoot.instrumentation.redaction"),
+    **dict.fromkeys(("RunThreadPool", "propagate"), "surefoot.instrumentation.threads"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name]), name)
 
 
 def init(

@@ -10,14 +10,15 @@ from support.serving import SUREFOOT, Server, eventually
 
 AGENT = """
 from pydantic_ai import Agent, ModelRetry
-from pydantic_ai.messages import ModelMessage, ModelResponse, RetryPromptPart, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     last = messages[-1].parts[-1]
-    if isinstance(last, ToolReturnPart):
+    refused = "no such city" in str(last.content)
+    if isinstance(last, ToolReturnPart) and not refused:
         return ModelResponse(parts=[TextPart(f"It is {last.content}.")])
-    city = "Paris" if isinstance(last, RetryPromptPart) else str(last.content)
+    city = "Paris" if refused else str(last.content)
     return ModelResponse(parts=[ToolCallPart("weather", {"city": city})])
 
 agent = Agent(FunctionModel(script, model_name="scripted"), name="forecaster")

@@ -55,7 +55,7 @@ class DurableLog:
         self.sealed_total = 0
         self.bytes_total = 0
         self.syncs_total = 0
-        self._thread = threading.Thread(target=self._run, name="durable-log")
+        self._thread = threading.Thread(target=self._run, name="durable-log", daemon=True)
         self._thread.start()
 
     @property

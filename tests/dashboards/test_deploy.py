@@ -46,13 +46,13 @@ def test_the_dashboard_is_what_the_builder_writes() -> None:
 
 
 def test_the_rules_are_what_the_builder_writes_for_the_examples() -> None:
-    loaded = load_slos(ROOT / "examples/slos")
+    loaded = load_slos(ROOT / "demo/surefoot/demo/slos")
     assert loaded.problems == []
 
     written = (DEPLOY / "rules/surefoot.yml").read_text()
 
     assert written == build_rules(loaded.slos), (
-        "run `surefoot rules build examples/slos --out deploy/rules/surefoot.yml`"
+        "run `surefoot rules build demo/surefoot/demo/slos --out deploy/rules/surefoot.yml`"
     )
 
 

@@ -16,14 +16,18 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
+from support.reports import every_state
 from surefoot.dashboards import metrics
 from surefoot.dashboards.grafana import UID, build_dashboard
+from surefoot.processors import status
 
 BOARD: dict[str, Any] = json.loads(build_dashboard())
 PANELS: list[dict[str, Any]] = BOARD["panels"]
 SHOWN = [panel for panel in PANELS if panel["type"] != "row"]
 TARGETS = [(panel["title"], target["expr"]) for panel in SHOWN for target in panel["targets"]]
-VARIABLES = {"$__rate_interval": "1m", "$slo": "support-desk-availability"}
+VARIABLES = {"$__rate_interval": "1m", "$slo": "tickets"}
+
+needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 
 
 def substituted(expr: str) -> str:
@@ -134,7 +138,7 @@ def test_exemplars_are_asked_for_where_a_counter_has_them() -> None:
     assert "surefoot_runs_ended_total" in with_exemplars[0]
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+@needs_promtool
 def test_promtool_accepts_every_query(tmp_path: Path) -> None:
     exprs = [*(expr for _, expr in TARGETS), *(item["expr"] for item in BOARD["annotations"]["list"])]
     rules = [{"record": f"check:{number}", "expr": substituted(expr)} for number, expr in enumerate(exprs)]
@@ -145,3 +149,98 @@ def test_promtool_accepts_every_query(tmp_path: Path) -> None:
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert f"SUCCESS: {len(exprs)} rules found" in ended.stdout
+
+
+@pytest.fixture
+def series(tmp_path: Path) -> list[dict[str, str]]:
+    """What the endpoint shows, as promtool's input: gauges stay, counters grow by one every 15 s."""
+    folder = tmp_path / "status"
+    count = {"signal": "traces", "transport": "grpc", "name": "accepted_items", "total": 5}
+    counter = {"service_name": "desk", "outcome": "error", "runs": 7, "exemplar_trace_id": "ab" * 16}
+    status.publish(folder, "slo", every_state(0.0).to_json())
+    status.publish(folder, "jobs", {"cycle_at": 0.0, "counters": [counter]})
+    status.publish(folder, "writer", {"at": 0.0, "totals": {"spans": 9}, "duplicates_total": 3, "lag_seconds": 1.5})
+    collector = {"at": 0.0, "state": "ok", "reason": None, "backlog_bytes": 42, "quarantined": [], "counts": [count]}
+    status.publish(folder, "collector", collector)
+    found = []
+    for sample in (sample for family in metrics.registry(folder).collect() for sample in family.samples):
+        labels = ",".join(f'{name}="{value}"' for name, value in sample.labels.items() if value)
+        growth = 1 if sample.name.endswith("_total") else 0
+        found.append({"series": f"{sample.name}{{{labels}}}", "values": f"{sample.value}+{growth}x40"})
+    return found
+
+
+def promtool_finds(folder: Path, series: list[dict[str, str]], expected: list[dict[str, Any]]) -> None:
+    tests = [{"interval": "15s", "input_series": series, "promql_expr_test": expected}]
+    path = folder / "test.yml"
+    path.write_text(yaml.safe_dump({"rule_files": [], "evaluation_interval": "15s", "tests": tests}))
+
+    ended = subprocess.run(["promtool", "test", "rules", str(path)], capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@needs_promtool
+def test_every_query_finds_something_in_what_the_endpoint_shows(tmp_path: Path, series: list[dict[str, str]]) -> None:
+    one = [{"labels": "{}", "value": 1}]
+    exprs = [f"count({substituted(expr)}) >= bool 1" for _, expr in TARGETS]
+
+    promtool_finds(tmp_path, series, [{"expr": expr, "eval_time": "5m", "exp_samples": one} for expr in exprs])
+
+
+@needs_promtool
+def test_the_overview_shows_the_worst_line_of_each_slo(tmp_path: Path, series: list[dict[str, str]]) -> None:
+    """``tickets`` burns slowly as a whole and its refunds page: 4 % and 20 % bad against 5 % allowed."""
+    table = next(panel for panel in SHOWN if panel["type"] == "table")
+    worst = {"A": 0.95, "B": -3, "C": 4, "D": 2}
+    rounded = {target["refId"]: f"round(({target['expr']}), 0.01)" for target in table["targets"]}
+
+    expected = [
+        {
+            "expr": f'{rounded[ref]} and on (slo) surefoot_slo_state{{slo="tickets"}}',
+            "eval_time": "5m",
+            "exp_samples": [{"labels": '{slo="tickets"}', "value": value}],
+        }
+        for ref, value in worst.items()
+    ]
+
+    promtool_finds(tmp_path, series, expected)
+
+
+@needs_promtool
+def test_the_tiles_count_what_burns_and_do_not_say_zero_without_data(
+    tmp_path: Path, series: list[dict[str, str]]
+) -> None:
+    burning = next(panel for panel in SHOWN if panel["title"] == "SLOs burning")["targets"][0]["expr"]
+    found = {"expr": burning, "eval_time": "5m", "exp_samples": [{"labels": "{}", "value": 3}]}
+
+    promtool_finds(tmp_path, series, [found])
+    promtool_finds(tmp_path, [], [{"expr": burning, "eval_time": "5m", "exp_samples": []}])
+
+
+@needs_promtool
+def test_events_of_the_roll_up_are_not_counted_twice(tmp_path: Path, series: list[dict[str, str]]) -> None:
+    expr = substituted(next(panel for panel in SHOWN if panel["title"].startswith("Events"))["targets"][0]["expr"])
+    outcomes = {"good": 960, "bad": 40, "unlabelled": 12}
+
+    expected = [
+        {
+            "expr": f'({expr}) and on (outcome) surefoot_slo_events{{outcome="{outcome}"}}',
+            "eval_time": "5m",
+            "exp_samples": [{"labels": f'{{outcome="{outcome}"}}', "value": value}],
+        }
+        for outcome, value in outcomes.items()
+    ]
+
+    promtool_finds(tmp_path, series, expected)
+
+
+@needs_promtool
+def test_a_legend_tells_the_roll_up_from_its_strata(tmp_path: Path, series: list[dict[str, str]]) -> None:
+    expr = substituted(next(panel for panel in SHOWN if panel["title"] == "State")["targets"][0]["expr"])
+    lines = [
+        {"labels": '{slo="tickets"}', "value": 1},
+        {"labels": '{slo="tickets",task_class="refund"}', "value": 2},
+    ]
+
+    promtool_finds(tmp_path, series, [{"expr": expr, "eval_time": "5m", "exp_samples": lines}])

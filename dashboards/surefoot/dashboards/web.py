@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable
@@ -125,6 +126,9 @@ def serve(settings: Settings) -> None:
         ) from error
     port = listening.getsockname()[1]
     print(json.dumps({"web": f"http://{settings.host}:{port}"}), flush=True)  # noqa: T201 - the ready line
+    # uvicorn raises the signal that stopped it once more when it is done; that must not be the end with an error.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: None)
     config = uvicorn.Config(create_app(settings), log_level="warning", access_log=False, timeout_graceful_shutdown=5)
     uvicorn.Server(config).run(sockets=[listening])
 

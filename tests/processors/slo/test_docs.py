@@ -1,4 +1,4 @@
-"""What docs/slos.md and examples/slos say is true."""
+"""What docs/slos.md and demo/surefoot/demo/slos say is true."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_message_on_the_page_is_the_one_that_is_given(tmp_path: Path) -> Non
 
 def test_the_code_on_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = blocks("python")
-    exec(compile(code, "docs/slos.md", "exec"), {"SLOS": ROOT / "examples" / "slos"})
+    exec(compile(code, "docs/slos.md", "exec"), {"SLOS": ROOT / "demo" / "surefoot" / "demo" / "slos"})
     assert "support-desk-availability 0.99 [13.44, 5.6, 2.8, " in capsys.readouterr().out
 
 
@@ -50,7 +50,7 @@ def test_the_tables_on_the_page_name_every_indicator_and_tier() -> None:
 
 
 def test_the_examples_are_valid() -> None:
-    loaded = load_slos(ROOT / "examples" / "slos")
+    loaded = load_slos(ROOT / "demo" / "surefoot" / "demo" / "slos")
     assert loaded.problems == []
     assert {slo.name: (slo.indicator, slo.objective, slo.by) for slo in loaded.slos} == {
         "support-desk-availability": ("availability", 0.99, ()),

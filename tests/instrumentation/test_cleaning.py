@@ -66,7 +66,13 @@ def test_a_span_with_nothing_to_clean_is_the_same_object() -> None:
     [
         *("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.tool.definitions"),
         *("pydantic_ai.all_messages", "final_result", "tool_arguments", "gen_ai.prompt.0.content", "input.value"),
-        *("traceloop.entity.output", "llm.input_messages.0.message.content", "gen_ai.tool.call.result"),
+        *(
+            "crew_tasks",
+            "output",
+            "traceloop.entity.output",
+            "llm.input_messages.0.message.content",
+            "gen_ai.tool.call.result",
+        ),
     ],
 )
 def test_content_that_others_recorded_is_dropped_unless_capture_is_on(key: str) -> None:

@@ -112,6 +112,17 @@ def test_nothing_is_taken_after_the_end() -> None:
     assert (sender.missing, sender.reason, target.batches) == (1, "it came after the end", [])
 
 
+def test_what_waits_at_the_end_is_missing_and_nobody_waits_for_it() -> None:
+    target = Target()
+    sender = Sender("t", target, SLOW)
+    sender.put(1)
+    sender.close()
+    before = time.monotonic()
+    assert not sender.flush(60)
+    assert time.monotonic() - before < 30
+    assert (sender.missing, target.batches) == (1, [])
+
+
 def test_a_flush_inside_a_put_of_the_same_thread_ends() -> None:
     """A signal handler may interrupt code that holds the lock."""
     target = Target()

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import grpc
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
+    TraceServiceServicer,
+    add_TraceServiceServicer_to_server,
+)
 
 from support.collecting import Collector
+from surefoot.instrumentation.doctor import diagnose
 from surefoot.instrumentation.pipeline import set_defaults
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -150,6 +159,39 @@ def test_an_exporter_that_is_not_there_is_named(run: Run) -> None:
     assert done.returncode == 1
     assert "PipelineError" in done.stderr
     assert "zipkin" in done.stderr
+
+
+def test_grpc_delivers_where_it_is_chosen(run: Run) -> None:
+    arrived: list[str] = []
+
+    class Traces(TraceServiceServicer):  # type: ignore[misc] - generated code has no types
+        def Export(self, request: Any, _context: Any) -> ExportTraceServiceResponse:  # noqa: N802 - gRPC's
+            for resource in request.resource_spans:
+                arrived.extend(span.name for scope in resource.scope_spans for span in scope.spans)
+            return ExportTraceServiceResponse()
+
+    server = grpc.server(ThreadPoolExecutor(1))
+    add_TraceServiceServicer_to_server(Traces(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        done = run(
+            """
+            from surefoot.instrumentation import agent_run, init
+            init()
+            with agent_run("desk"):
+                pass
+            """,
+            OTEL_EXPORTER_OTLP_PROTOCOL="grpc",
+            OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{port}",
+            OTEL_LOGS_EXPORTER="none",
+        )
+        answer = diagnose({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, f"http://127.0.0.1:{port}").endpoint
+    finally:
+        server.stop(None).wait()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert arrived == ["invoke_agent desk"]
+    assert (answer.protocol, answer.answers) == ("grpc", True)
 
 
 def test_a_second_exporter_gets_the_same_cleaned_spans(run: Run, collector: Collector) -> None:

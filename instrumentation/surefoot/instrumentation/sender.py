@@ -84,8 +84,8 @@ class Sender(Generic[T]):
         with self._changed:
             goal, lost = self._accepted, self._handled - self._delivered
             self.hurry()
-            in_time = self._changed.wait_for(lambda: self._handled >= goal, max(0.0, seconds))
-            return in_time and self._handled - self._delivered == lost
+            self._changed.wait_for(lambda: self._handled >= goal or self._closed, max(0.0, seconds))
+            return self._handled >= goal and self._handled - self._delivered == lost
 
     def close(self) -> None:
         """Take nothing more in. What still waits is lost; flush first."""

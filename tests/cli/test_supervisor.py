@@ -64,11 +64,13 @@ def test_a_killed_program_starts_again_and_learns_its_old_address(tmp_path: Path
     reports: list[dict[str, Any]] = []
     supervisor = Supervisor([polite("first", tmp_path / "diary", seen)], reports.append)
     supervisor.start()
-    watcher = threading.Thread(target=lambda: wait_for(lambda: supervisor.pids.get("first", old) != old) or stop())
     old = supervisor.pids["first"]
 
-    def stop() -> None:
+    def stop_after_restart() -> None:
+        wait_for(lambda: supervisor.pids.get("first", old) != old)
         supervisor.request_stop()
+
+    watcher = threading.Thread(target=stop_after_restart)
 
     os.kill(old, signal.SIGKILL)
     watcher.start()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from opentelemetry._logs import SeverityNumber
 from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as GrpcLogs
@@ -25,6 +27,9 @@ from support.serving import Server, eventually
 @pytest.mark.parametrize("transport", ["grpc", "http"])
 def test_the_real_exporters_deliver_traces_logs_and_metrics(server: Server, transport: str) -> None:
     resource = Resource.create({"service.name": f"shop-{transport}", "deployment.environment.name": "test"})
+    spans: Any
+    logs: Any
+    metrics: Any
     if transport == "grpc":
         spans = GrpcSpans(endpoint=server.grpc, insecure=True)
         logs = GrpcLogs(endpoint=server.grpc, insecure=True)

@@ -12,18 +12,17 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from surefoot.errors import SurefootError
 from surefoot.processors.lake.console import query
 
-T = TypeVar("T")
 SUREFOOT = [sys.executable, "-c", "from surefoot.cli.main import main; main()"]
 
 
-def eventually(what: str, attempt: Callable[[], T | None], seconds: float = 60.0) -> T:
+def eventually(what: str, attempt: Callable[[], Any], seconds: float = 60.0) -> Any:
     """The first true result of ``attempt``; fails with what was awaited and the last thing seen."""
     deadline = time.monotonic() + seconds
     while True:

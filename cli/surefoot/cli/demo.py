@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from surefoot.processors.settings import Settings
     from surefoot.processors.slo.report import StatusReport
 
-HISTORY_DAYS = 28
 DRAIN_SECONDS = 120.0
 INCIDENT_SECONDS = 60.0
 SHORTEST_INCIDENT = 0.4  # of the above; a page that comes sooner is looked at a little longer
@@ -67,6 +66,7 @@ def register(app: typer.Typer) -> None:
 def demo(
     keep: bool = typer.Option(False, "--keep", help="Stay up after the incident, until Ctrl-C."),
     home: Path = typer.Option(Path(".demo"), help="Folder of the demo; replaced at each start."),
+    days: int = typer.Option(28, min=1, max=28, help="Days of history."),
     seed: int = typer.Option(7, help="Seed of the desk's dice."),
 ) -> None:
     """Watch a support desk: four weeks of history, then a live incident. Under three minutes."""
@@ -81,7 +81,7 @@ def demo(
     with stop_on_signals(supervisor):
         ready = supervisor.start()
         try:
-            _play(settings, ready, seed)
+            _play(settings, ready, days, seed)
             _finish(settings, ready, keep)
             if keep:
                 supervisor.watch()
@@ -126,15 +126,15 @@ def _prepare(settings: Settings) -> None:
         (settings.slos_path / source.name).write_text(source.read_text())
 
 
-def _play(settings: Settings, ready: dict[str, Any], seed: int) -> None:
+def _play(settings: Settings, ready: dict[str, Any], days: int, seed: int) -> None:
     from surefoot.demo.telling import History, Incident, connect
     from surefoot.instrumentation import flush
 
     connect(ready["http"])
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"))
     with Progress(*columns, TimeElapsedColumn(), console=console()) as progress:
-        history = History(seed=seed, days=HISTORY_DAYS, until=time.time())
-        bar = progress.add_task(f"{HISTORY_DAYS} days of history", total=1.0, note="")
+        history = History(seed=seed, days=days, until=time.time())
+        bar = progress.add_task(f"{days} days of history", total=1.0, note="")
         for done, runs in history.play():
             progress.update(bar, completed=done, note=f"{runs:,} runs")
         bar = progress.add_task("into the tables", total=None, note="")

@@ -24,6 +24,7 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from surefoot.dashboards.metrics import registry
 from surefoot.dashboards.page.pages import Pages
@@ -82,7 +83,7 @@ def create_app(settings: Settings) -> Starlette:
 class _Guard(BaseHTTPMiddleware):
     """Refuses foreign hosts and origins; adds the headers."""
 
-    def __init__(self, app: Starlette, allowed: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, allowed: frozenset[str]) -> None:
         super().__init__(app)
         self._allowed = allowed
 

@@ -10,6 +10,7 @@ import random
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 REFUND_LIMIT = 100.0  # above it the policy has to be read first
 
@@ -144,7 +145,7 @@ class ToolFacts:
     """What the agent knows about a tool beyond its signature."""
 
     call: Callable[..., str]
-    effect: str  # read write irreversible
+    effect: Literal["read", "write", "irreversible"]
     dependency: str
 
 

@@ -22,7 +22,7 @@ from surefoot.processors.genai.derive import Deriver
 from surefoot.processors.genai.rows import derive_trace, evaluate_trace, to_table
 from surefoot.processors.genai.trace import build
 from surefoot.processors.genai.verdicts import home_of
-from surefoot.processors.lake import Lake
+from surefoot.processors.lake import Lake, replace_traces
 from surefoot.processors.lake.schema import TRACE_TABLES
 from surefoot.processors.settings import Settings
 
@@ -190,7 +190,7 @@ def test_history_that_arrives_today_is_derived_whole_although_its_partition_is_c
 ) -> None:
     """The writer files a span at most 8 days before its arrival; midnight then passes before the trace settles."""
     arrival = 28 * DAY
-    clamped = {"received": arrival, "date": day(arrival - 8 * DAY)}
+    clamped: dict[str, Any] = {"received": arrival, "date": day(arrival - 8 * DAY)}
     deriver = Deriver(lake, settings)
     put(lake, tool("t", "desk", **clamped))
     deriver.step(T0 + arrival + 1)
@@ -313,7 +313,7 @@ def test_a_crash_between_the_commits_is_repaired(
 
 
 def _crash(deriver: Deriver, now: float, survives: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = derive_module.replace_traces, count()
+    real, calls = replace_traces, count()
 
     def dying(*arguments: Any, **more: Any) -> Any:
         if next(calls) == survives:

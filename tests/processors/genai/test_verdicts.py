@@ -144,7 +144,7 @@ def test_the_same_evaluation_sent_twice_is_one_verdict_and_another_one_is_anothe
 def test_a_verdict_finds_its_run_by_span_then_by_trace_then_by_response() -> None:
     def joined(*rows: Row) -> str | None:
         (row,) = verdicts(*rows)
-        return row["run_id"] and row["run_id"].partition("-")[2]
+        return str(row["run_id"]).partition("-")[2] if row["run_id"] else None
 
     one = [agent("a"), agent("sub", "a", 1, 2), chat("c", "sub", 1, response_id="r1")]
     two = [*one, agent("b", at=20)]

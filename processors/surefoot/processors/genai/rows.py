@@ -275,7 +275,8 @@ def to_table(name: str, rows: list[Row]) -> pa.Table:
 def from_table(rows: pa.Table) -> list[Row]:
     """The inverse of :func:`to_table`, for any columns of a table."""
     columns = {name: _integers(column) for name, column in zip(rows.column_names, rows.columns, strict=True)}
-    return pa.table(columns).to_pylist()
+    found: list[Row] = pa.table(columns).to_pylist()
+    return found
 
 
 def _integers(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -1,7 +1,7 @@
 """What decoding means, said once more in plain Python: one dict per span, log record or data point.
 
-Slow and obvious on purpose. Doubles stand as ``Double``, which equals any text that reads back as the same number: Arrow
-and Python differ in when they write an exponent.
+Slow and obvious on purpose. Doubles stand as ``Double``, which equals any text that reads back as the same number:
+Arrow and Python differ in when they write an exponent.
 """
 
 from __future__ import annotations

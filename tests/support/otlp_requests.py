@@ -33,8 +33,9 @@ times = st.sampled_from([0, 2**63, 2**64 - 1, NOW]) | st.integers(NOW - 12 * DAY
 uint32 = st.integers(0, 2**32 - 1)
 ids = st.sampled_from([b"", b"\0" * 8, bytes(range(16))]) | st.binary(max_size=16)
 
-values: st.SearchStrategy[AnyValue] = st.deferred(lambda: scalars | st.builds(AnyValue, array_value=arrays) | kvlists)
-scalars = st.one_of(
+Values = st.SearchStrategy[AnyValue]
+values: Values = st.deferred(lambda: st.one_of(scalars, lists, maps))
+scalars: Values = st.one_of(
     st.just(AnyValue()),
     st.builds(AnyValue, string_value=words),
     st.builds(AnyValue, bool_value=st.booleans()),
@@ -42,9 +43,9 @@ scalars = st.one_of(
     st.builds(AnyValue, double_value=st.floats()),
     st.builds(AnyValue, bytes_value=st.binary(max_size=5)),
 )
-arrays = st.builds(ArrayValue, values=st.lists(values, max_size=3))
+lists: Values = st.builds(AnyValue, array_value=st.builds(ArrayValue, values=st.lists(values, max_size=3)))
 pairs = st.builds(KeyValue, key=keys, value=st.none() | values)
-kvlists = st.builds(AnyValue, kvlist_value=st.builds(KeyValueList, values=st.lists(pairs, max_size=3)))
+maps: Values = st.builds(AnyValue, kvlist_value=st.builds(KeyValueList, values=st.lists(pairs, max_size=3)))
 attributes = st.lists(pairs, max_size=4)
 scopes = st.none() | st.builds(InstrumentationScope, name=words, version=words)
 resources = st.none() | st.builds(Resource, attributes=attributes)

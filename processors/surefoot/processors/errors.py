@@ -39,6 +39,10 @@ class QueryError(ProcessorsError):
     """A query was refused or failed."""
 
 
+class WriterBusyError(ProcessorsError, UnreachableError):
+    """Another writer works on the spool."""
+
+
 class DecodeError(ProcessorsError):
     """Acknowledged requests that cannot be decoded. ``places`` are their indices among the records given."""
 

@@ -1,25 +1,31 @@
 """The writer process: sealed segments in, committed raw tables out, segments deleted when every table holds them.
 
 Exactly once: each table remembers, in its own log, the highest segment of a receiver that it holds. After a crash the
-batch that was being written is formed again from those numbers and finished before anything newer is touched, and
-segments are never processed out of order, because a number that was passed counts as held. A segment that fails three
-times by itself is set aside, counted and named; a disk or a lake that refuses is nobody's fault and is waited for.
+segments that were being written are known from those numbers and finished before anything newer is touched, and
+segments are never processed out of order, because a number that was passed counts as held. A segment that three times
+by itself fails or ends the process is set aside, counted and named; a disk or a lake that refuses is waited for.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import logging
+import math
+import os
 import signal
 import sys
 import threading
 import time
+import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
 from surefoot.collector.errors import SegmentError
@@ -28,7 +34,7 @@ from surefoot.collector.spool import Spool
 from surefoot.errors import SurefootError
 from surefoot.processors import status
 from surefoot.processors.attempts import Attempts
-from surefoot.processors.errors import LakeError, RowsError
+from surefoot.processors.errors import DecodeError, LakeError, RowsError, WriterBusyError
 from surefoot.processors.genai.columns import canonical_logs, canonical_spans
 from surefoot.processors.lake import Lake
 from surefoot.processors.lake.identity import IdentityFilter
@@ -41,40 +47,47 @@ log = logging.getLogger("surefoot.writer")
 BATCH_BYTES = 32 << 20  # about 50 k spans, where decoding was measured fastest
 IDLE_SECONDS = 0.1
 WAIT_SECONDS = 2.0
+BUSY_SECONDS = 30.0  # as long as the supervisor gives an ending writer
+PUBLISH_SECONDS = 1.0
 MOST_ATTEMPTS = 3
+
+Decode = Callable[[Sequence[Record]], pa.Table]
 
 
 class Writer:
-    """Moves segments of one spool into one lake."""
+    """Moves segments of one spool into one lake. Only one may work on a spool: see :func:`only_writer`."""
 
     def __init__(self, lake: Lake, spool: Spool) -> None:
         self._lake = lake
         self._spool = spool
         self._attempts = Attempts(spool.path / "attempts.json")
         self._identities = IdentityFilter(lake)
+        self._errors: dict[str, str] = {}  # of segments that failed in this process, by name
         self.totals: Counter[str] = Counter()
         self.waiting: str | None = None  # why nothing can be written at the moment
+        self.last_error: str | None = None
 
     def step(self) -> bool:
-        """Process the next batch; False if there was none or the lake refuses at the moment."""
+        """Process the next batch; False if there was none or the lake or a disk refuses at the moment."""
         paths = self._next_paths()
         if not paths:
             return False
-        alone = len(paths) == 1
-        self._attempts.begin(paths, alone=alone)
         try:
-            self._process(paths)
-        except (OSError, LakeError) as error:
-            if not isinstance(error, RowsError):
-                self._attempts.forgive(paths)
-                self._wait(error)
-                return False
+            if self._attempts.alone(paths[0]) >= MOST_ATTEMPTS:
+                self._set_aside(paths[0])
+            else:
+                self._attempts.begin(paths)
+                self._process(paths)
+                self._attempts.end(paths)
+        except RowsError as error:
             self._blame(paths, error)
+        except (OSError, LakeError) as error:
+            self._wait(paths, error)
+            return False
         except Exception as error:  # noqa: BLE001 - whatever a segment does to us, it is isolated, named and kept
             self._blame(paths, error)
         else:
             self.waiting = None
-            self._attempts.done(paths)
         return True
 
     def published(self) -> dict[str, Any]:
@@ -84,6 +97,7 @@ class Writer:
             "at": time.time(),
             "state": "waiting" if self.waiting else "ok",
             "reason": self.waiting,
+            "last_error": self.last_error,
             "totals": dict(self.totals),
             "duplicates_total": self._identities.duplicates,
             "sealed_segments": len(sealed),
@@ -97,7 +111,7 @@ class Writer:
         size = 0
         for path in self._spool.sealed():
             size += path.stat().st_size
-            suspect = self._attempts.has_failed(path)
+            suspect = self._attempts.is_suspect(path)
             if chosen and (suspect or size > BATCH_BYTES):
                 break
             chosen.append(path)
@@ -106,7 +120,7 @@ class Writer:
         return chosen
 
     def _process(self, paths: Sequence[Path]) -> None:
-        segments = [(path, read_segment(path)) for path in paths]
+        segments = [(path, _read(path)) for path in paths]
         for receiver in dict.fromkeys(segment.receiver_id for _, segment in segments):
             own = [(path, segment) for path, segment in segments if segment.receiver_id == receiver]
             held = {table: self._lake.transaction_version(table, receiver) or 0 for table in RAW_TABLES}
@@ -129,16 +143,14 @@ class Writer:
             if held[name] >= last or tables[name].num_rows == 0:
                 continue
             commit = self._lake.commit(name, tables[name], app_id=receiver, app_version=last)
-            self.totals[name] += tables[name].num_rows
+            self.totals[name] += tables[name].num_rows if commit.committed else 0
             if name == "spans":
                 self._identities.remember(tables[name], commit)
 
     def _tables(self, records: Sequence[Record]) -> dict[str, pa.Table]:
-        by_signal = {kind: [record for record in records if record.signal is kind] for kind in Signal}
-        fresh = self._identities.fresh(decode_spans(by_signal[Signal.TRACES]))
-        spans, contents = canonical_spans(fresh)
-        logs, log_contents = canonical_logs(decode_logs(by_signal[Signal.LOGS]))
-        points = decode_metrics(by_signal[Signal.METRICS])
+        spans, contents = canonical_spans(self._fresh(self._decoded(decode_spans, records, Signal.TRACES)))
+        logs, log_contents = canonical_logs(self._decoded(decode_logs, records, Signal.LOGS))
+        points = self._decoded(decode_metrics, records, Signal.METRICS)
         return {
             "contents": pa.concat_tables([contents, log_contents]),
             "spans": spans,
@@ -146,40 +158,69 @@ class Writer:
             "metric_points": points.select(METRIC_POINTS.names).cast(METRIC_POINTS),
         }
 
+    def _fresh(self, spans: pa.Table) -> pa.Table:
+        try:
+            return self._identities.fresh(spans)
+        except (duckdb.Error, pa.ArrowException) as error:  # of the lake's files, so no segment's fault
+            raise LakeError(f"looking for {spans.num_rows} spans in the lake failed: {error}") from error
+
+    def _decoded(self, decode: Decode, records: Sequence[Record], wanted: Signal) -> pa.Table:
+        """The records of one signal as rows; requests that cannot be decoded are set aside and the rest is kept."""
+        chosen = [record for record in records if record.signal is wanted]
+        try:
+            return decode(chosen)
+        except DecodeError as error:
+            self.last_error = str(error)
+            for place in error.places:
+                record = chosen[place]
+                name = f"{record.received_unix_nano}-{zlib.crc32(record.body):08x}.{wanted.name.lower()}.request"
+                self._keep("undecodable_requests", name, record.body, str(error))
+            return decode([record for place, record in enumerate(chosen) if place not in error.places])
+
     def _finish(self, batch: Sequence[tuple[Path, Segment]]) -> None:
         for path, segment in batch:
             for damage in segment.damage:
                 data = path.read_bytes()[damage.offset : damage.offset + damage.length]
-                name = f"{path.stem}-at-{damage.offset}.damage"
                 reason = f"{damage.length} bytes at {damage.offset} of {path.name}: {damage.reason}"
-                self._spool.quarantine_bytes(name, data, reason)
-                self.totals["damaged_stretches"] += 1
-                log.error("Set aside %s.", reason)
+                self._keep("damaged_stretches", f"{path.stem}-at-{damage.offset}.damage", data, reason)
             self._spool.remove(path)
             self.totals["segments"] += 1
 
+    def _keep(self, counter: str, name: str, data: bytes, reason: str) -> None:
+        """Set bytes aside, once, also when the batch that they come from is done again."""
+        if (self._spool.quarantine_folder / name).exists():
+            return
+        target = self._spool.quarantine_bytes(name, data, reason)
+        self.totals[counter] += 1
+        log.error("Set aside %s (%s).", target, reason)
+
     def _blame(self, paths: Sequence[Path], error: Exception) -> None:
-        """A batch failed: its segments go alone from now on; one that failed often enough alone is set aside."""
-        log.exception("Could not process %s.", ", ".join(path.name for path in paths))
-        if len(paths) == 1 and (isinstance(error, SegmentError) or self._attempts.alone(paths[0]) >= MOST_ATTEMPTS):
-            self._set_aside(paths[0], f"{type(error).__name__}: {error}")
+        """A batch failed: its segments go alone from now on; one that fails often enough alone is set aside."""
+        self.last_error = f"{', '.join(path.name for path in paths)}: {type(error).__name__}: {error}"
+        self._errors |= {path.name: f"{type(error).__name__}: {error}" for path in paths}
+        log.error("Could not process %s", self.last_error, exc_info=error)
 
-    def set_aside_killers(self) -> None:
-        """Set aside segments that ended the process itself three times; call once at the start."""
-        for path in self._spool.sealed():
-            if self._attempts.alone(path) >= MOST_ATTEMPTS:
-                self._set_aside(path, f"the writer ended {MOST_ATTEMPTS} times while processing it")
-
-    def _set_aside(self, path: Path, reason: str) -> None:
-        target = self._spool.quarantine(path, reason)
-        self._attempts.done([path])
+    def _set_aside(self, path: Path) -> None:
+        reason = self._errors.pop(path.name, "the writer ended while it processed the segment")
+        target = self._spool.quarantine(path, f"{MOST_ATTEMPTS} attempts failed; the last one: {reason}")
         self.totals["quarantined_segments"] += 1
-        log.error("Set aside %s (%s). It is kept in %s.", path.name, reason, target.parent)
+        self.last_error = f"{path.name}: {reason}"
+        log.error("Set aside %s after %d attempts (%s).", target, MOST_ATTEMPTS, reason)
+        self._attempts.end([path])
 
-    def _wait(self, error: Exception) -> None:
+    def _wait(self, paths: Sequence[Path], error: Exception) -> None:
         if self.waiting != str(error):
-            log.error("The lake cannot be written: %s. Segments wait.", error)
-        self.waiting = str(error)
+            log.error("Nothing can be written: %s. Segments wait.", error)
+        self.waiting = self.last_error = str(error)
+        with contextlib.suppress(OSError):  # a full disk: then they stay suspect and go alone, no more
+            self._attempts.end(paths)
+
+
+def _read(path: Path) -> Segment:
+    try:
+        return read_segment(path)
+    except OSError as error:
+        raise SegmentError(f"Cannot read {path}: {error}") from error
 
 
 def _age(sealed: Sequence[Path]) -> float:
@@ -190,24 +231,59 @@ def _age(sealed: Sequence[Path]) -> float:
         return 0.0
 
 
+@contextlib.contextmanager
+def only_writer(spool: Spool, stop: threading.Event) -> Iterator[None]:
+    """Hold the spool as its only writer: two would each commit segments that the other has in hand.
+
+    Waits for one that is ending. Raises WriterBusyError naming the other process if it goes on.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    with (spool.path / "writer.lock").open("a+") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if stop.is_set() or time.monotonic() > deadline:
+                    file.seek(0)
+                    raise WriterBusyError(
+                        f"Another writer (process {file.read().strip() or 'unknown'}) works on {spool.path}. "
+                        "Stop it, or let it do the work."
+                    ) from None
+            stop.wait(IDLE_SECONDS)
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
 def run(settings: Settings, stop: threading.Event, *, once: bool) -> None:
-    """Process segments until ``stop`` is set, or with ``once`` until there is none left."""
+    """Process segments until ``stop`` is set, or with ``once`` until there is none left or none can be written."""
     spool = Spool(settings.spool_path)
-    writer = Writer(Lake.open(settings.lake_path), spool)
-    writer.set_aside_killers()
-    print(json.dumps({"ready": True}), flush=True)  # noqa: T201 - the ready line
-    published = 0.0
-    while not stop.is_set():
-        busy = writer.step()
-        if time.monotonic() - published >= 1.0 or once:
-            status.publish(settings.status_path, "writer", writer.published())
-            published = time.monotonic()
-        if busy:
-            continue
-        if once:
-            break
-        stop.wait(WAIT_SECONDS if writer.waiting else IDLE_SECONDS)
-    status.publish(settings.status_path, "writer", writer.published())
+    with only_writer(spool, stop):
+        writer = Writer(Lake.open(settings.lake_path), spool)
+        print(json.dumps({"ready": True}), flush=True)  # noqa: T201 - the ready line
+        published = -math.inf
+        while not stop.is_set():
+            busy = writer.step()
+            if time.monotonic() - published >= PUBLISH_SECONDS:
+                _publish(settings, writer)
+                published = time.monotonic()
+            if busy:
+                continue
+            if once:
+                break
+            stop.wait(WAIT_SECONDS if writer.waiting else IDLE_SECONDS)
+        _publish(settings, writer)
+        if once and writer.waiting:
+            raise LakeError(f"{writer.waiting}. {len(spool.sealed())} segments still wait in {spool.path}.")
+
+
+def _publish(settings: Settings, writer: Writer) -> None:
+    try:
+        status.publish(settings.status_path, "writer", writer.published())
+    except OSError as error:  # a full disk, which the writer waits out
+        log.error("Cannot publish what the writer does: %s.", error)
 
 
 def main() -> int:

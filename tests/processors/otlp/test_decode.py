@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given, settings
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+
 from support import otlp_reference as reference
 from support.otlp_requests import DAY, NOW, log_batches, metric_batches, span_batches
-
 from surefoot.collector.segment import Encoding, Record, Signal
 from surefoot.processors.errors import DecodeError
 from surefoot.processors.otlp import decode_logs, decode_metrics, decode_spans
-
 
 # Importing and the first use of each descriptor count into the time of one example.
 CHECKS = settings(deadline=None, max_examples=60)

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from surefoot.instrumentation import semconv
-from surefoot.processors.genai.contents import CONTENT_SCHEMA, split_contents, split_event_contents, split_log_contents
+from surefoot.processors.genai.contents import split_contents, split_event_contents, split_log_contents
 from surefoot.processors.genai.dialects import DIALECTS, otel_genai
 from surefoot.processors.genai.values import as_float, as_int, as_json_list, as_text, renamed
-from surefoot.processors.lake.schema import LOGS, SPANS
+from surefoot.processors.lake.schema import CONTENTS, LOGS, SPANS
 
 # Surefoot's own attributes, and error.type: the same in every dialect, and on spans of none.
 COMMON: Final[dict[str, tuple[str, ...]]] = {
@@ -67,7 +67,7 @@ _NONE: Final = -1  # the code of a span that no dialect recognises
 def canonical_spans(raw: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Rows of the ``spans`` and ``contents`` tables from decoded spans (``otlp.decode_spans``)."""
     if raw.num_rows == 0:
-        return SPANS.empty_table(), CONTENT_SCHEMA.empty_table()
+        return SPANS.empty_table(), CONTENTS.empty_table()
     raw = raw.combine_chunks()
     flat = _Flat(raw["attributes"].combine_chunks())
     dialects = _recognise(raw["scope_name"].combine_chunks(), flat, raw.num_rows)
@@ -90,7 +90,7 @@ def canonical_spans(raw: pa.Table) -> tuple[pa.Table, pa.Table]:
 def canonical_logs(raw: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Rows of the ``logs`` and ``contents`` tables from decoded log records (``otlp.decode_logs``)."""
     if raw.num_rows == 0:
-        return LOGS.empty_table(), CONTENT_SCHEMA.empty_table()
+        return LOGS.empty_table(), CONTENTS.empty_table()
     logs, contents = split_log_contents(raw.combine_chunks(), [(otel_genai.CONTENTS, None)])
     return logs.select(LOGS.names).cast(LOGS), contents
 

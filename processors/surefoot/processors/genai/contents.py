@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from surefoot.processors.genai.values import is_storable
-from surefoot.processors.lake.schema import CONTENTS as CONTENT_SCHEMA
+from surefoot.processors.lake.schema import CONTENTS
 from surefoot.processors.otlp.arrays import map_from
 
 # For each set of keys and key patterns: the rows whose contents they name, or None for all rows.
@@ -46,7 +46,7 @@ def split_event_contents(owners: pa.Table, events: pa.ListArray, keys: ContentKe
     of_event = [(names, None if rows is None else rows[owner_of_event]) for names, rows in keys]
     kept, event_rows, names, values = _split(items.field("attributes"), of_event)
     if len(names) == 0:
-        return events, CONTENT_SCHEMA.empty_table()
+        return events, CONTENTS.empty_table()
     struct = pa.StructArray.from_arrays(
         [items.field("name"), items.field("time_unix_nano"), kept], names=["name", "time_unix_nano", "attributes"]
     )
@@ -95,7 +95,7 @@ def _rows(owners: pa.Table, rows: Any, names: pa.Array, values: pa.Array) -> pa.
     rows = pa.array(rows).filter(present)
     owned = owners.select(["trace_id", "span_id", "start_time", "received_at", "source", "date"]).take(rows)
     table = owned.append_column("name", names.filter(present)).append_column("content", values.filter(present))
-    return table.select(CONTENT_SCHEMA.names).cast(CONTENT_SCHEMA)
+    return table.select(CONTENTS.names).cast(CONTENTS)
 
 
 def without_reasoning(values: pa.StringArray) -> pa.StringArray:

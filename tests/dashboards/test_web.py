@@ -140,6 +140,16 @@ def test_a_real_browser_draws_the_page_without_the_network(tmp_path: Path) -> No
     assert picture.stat().st_size > 20_000  # not an empty sheet
 
 
+def test_a_signal_right_after_the_ready_line_is_not_lost(tmp_path: Path) -> None:
+    environment = {**os.environ, "SUREFOOT_HOME": str(tmp_path), "SUREFOOT_PORT_WEB": "0"}
+    command = [sys.executable, "-m", "surefoot.dashboards.web"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
+        assert server.stdout is not None
+        server.stdout.readline()
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(20) == 0
+
+
 def test_a_taken_port_is_named(tmp_path: Path) -> None:
     import socket
 

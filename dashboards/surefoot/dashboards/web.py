@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable
+from types import FrameType
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -41,6 +42,8 @@ _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+
+_BACKLOG: Final = 128
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -125,13 +128,21 @@ def serve(settings: Settings) -> None:
             f"Cannot listen on {settings.host}:{settings.port_web}: {error.strerror}. "
             f"`ss -ltnp 'sport = :{settings.port_web}'` shows who uses it; choose another with --port-web, 0 for any."
         ) from error
+    listening.listen(_BACKLOG)  # before the ready line: whoever reads it may connect at once
+    server = uvicorn.Server(
+        uvicorn.Config(create_app(settings), log_level="warning", access_log=False, timeout_graceful_shutdown=5)
+    )
+
+    def request_stop(_number: int, _frame: FrameType | None) -> None:
+        server.should_exit = True
+
+    # uvicorn has handlers of its own while it runs, and raises the signal that stopped it once more when it is done;
+    # ours hold before and after, so that no signal is lost and none ends the process with an error.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, request_stop)
     port = listening.getsockname()[1]
     print(json.dumps({"web": f"http://{settings.host}:{port}"}), flush=True)  # noqa: T201 - the ready line
-    # uvicorn raises the signal that stopped it once more when it is done; that must not be the end with an error.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: None)
-    config = uvicorn.Config(create_app(settings), log_level="warning", access_log=False, timeout_graceful_shutdown=5)
-    uvicorn.Server(config).run(sockets=[listening])
+    server.run(sockets=[listening])
 
 
 def main() -> int:

@@ -59,9 +59,11 @@ def dimensions_of(stratum_key: str) -> dict[str, str]:
     return {name: unquote(value) for name, _, value in pairs}
 
 
-def _count(
-    con: duckdb.DuckDBPyConnection, slo: Slo, first: date, last: date, bucket: int, lookback_days: int
-) -> pa.Table:
+def events(slo: Slo, first: date, last: date, lookback_days: int) -> tuple[str, dict[str, Any]]:
+    """SQL, and its parameters, of one row per event that ended on these dates.
+
+    Columns: ``trace_id``, ``ended_at``, ``stratum_key``, ``class``. ``lookback_days`` as in :func:`count_events`.
+    """
     offered: dict[str, Any] = {
         "from_date": first,
         "to_date": last,
@@ -69,19 +71,26 @@ def _count(
         "threshold_ns": slo.threshold_ns,
     }
     values: dict[str, Any] = {name: offered[name] for name in slo.source.parameters}
-    values["bucket"] = bucket
     conditions = [_condition(slo, position, values) for position in range(len(slo.where))]
     # S608: only columns of the whitelist and numbered parameters are put together.
+    text = f"""
+        SELECT trace_id, ended_at, {_stratum_key(slo, values)} AS stratum_key, class
+        FROM ({slo.source.sql}) AS events
+        WHERE {" AND ".join(["true", *conditions])}
+    """  # noqa: S608
+    return text, values
+
+
+def _count(
+    con: duckdb.DuckDBPyConnection, slo: Slo, first: date, last: date, bucket: int, lookback_days: int
+) -> pa.Table:
+    text, values = events(slo, first, last, lookback_days)
     query = f"""
         SELECT second - (second % 86400) % $bucket AS start, stratum_key, {_COUNTS}
-        FROM (
-            SELECT epoch_us(ended_at) // 1000000 AS second, {_stratum_key(slo, values)} AS stratum_key, class
-            FROM ({slo.source.sql}) AS events
-            WHERE {" AND ".join(["true", *conditions])}
-        )
+        FROM (SELECT epoch_us(ended_at) // 1000000 AS second, stratum_key, class FROM ({text}))
         GROUP BY start, stratum_key
-    """  # noqa: S608
-    return con.sql(query, params=values).to_arrow_table().cast(_SCHEMA)
+    """  # noqa: S608 - see above
+    return con.sql(query, params=values | {"bucket": bucket}).to_arrow_table().cast(_SCHEMA)
 
 
 def _column(slo: Slo, dimension: str, parameter: str, values: dict[str, Any]) -> str:

@@ -25,6 +25,7 @@ DIALECT = Dialect(
             "all_messages_events",
             "events",
             "final_result",
+            "model_request_parameters",  # holds the instructions
             "pydantic_ai.all_messages",
             "tool_arguments",
             "tool_response",

@@ -25,16 +25,19 @@ class Admission:
         self._lock = threading.Lock()
         self._backlog = spool.backlog_bytes()
         self._looked = time.monotonic()
+        self._refused: int | None = None  # size of the last request, if it was refused
 
     def admit(self, size: int) -> None:
         """Count ``size`` bytes in, or raise UnavailableError."""
         with self._lock:
             self._look()
             if self._backlog + size > self._limit:
+                self._refused = size
                 raise UnavailableError(
                     f"{self._backlog:,} bytes wait for the lake, the limit is {self._limit:,}. Send again later.",
                     _RETRY_SECONDS,
                 )
+            self._refused = None
             self._backlog += size
 
     def backlog(self) -> int:
@@ -44,9 +47,11 @@ class Admission:
             return self._backlog
 
     @property
-    def is_full(self) -> bool:
-        """Whether an empty request would be refused."""
-        return self.backlog() >= self._limit
+    def is_refusing(self) -> bool:
+        """Whether the last request was refused and would be refused again."""
+        with self._lock:
+            self._look()
+            return self._refused is not None and self._backlog + self._refused > self._limit
 
     def _look(self) -> None:
         now = time.monotonic()

@@ -27,6 +27,7 @@ log = logging.getLogger("surefoot.collector")
 
 _STATUS_SECONDS = 1.0
 _GRACE_SECONDS = 10.0
+_BLOCK = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Collector:
         """What the collector says about itself; ``counts`` are totals since ``started``."""
         trouble = self._log.trouble
         state, reason = ("disk", trouble) if trouble else ("ok", None)
-        if state == "ok" and self._admission.is_full:
+        if state == "ok" and self._admission.is_refusing:
             state, reason = "backlogged", "the limit for bytes that wait for the lake is reached; see the writer"
         return {
             "at": time.time(),
@@ -133,11 +134,23 @@ def serve(config: Config) -> None:
 
 
 def _publish(folder: Path, status: dict[str, Any]) -> None:
-    """Replace ``collector.json``. A full disk must not stop a collector that is waiting for room."""
-    draft = folder / f".collector.{os.getpid()}.tmp"
+    """Replace ``collector.json``; never raises, for a collector that waits for room on a full disk must go on.
+
+    On a full disk no new file can be written. That is when the status matters most, so the old one is overwritten in
+    the blocks that it has: its length is a multiple of a block, blanks at the end.
+    """
+    text = json.dumps(status).encode()
+    text = text.ljust(-(-len(text) // _BLOCK) * _BLOCK)
+    target, draft = folder / "collector.json", folder / f".collector.{os.getpid()}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        draft.write_text(json.dumps(status))
-        draft.replace(folder / "collector.json")
+        draft.write_bytes(text)
+        draft.replace(target)
     except OSError as error:
-        log.warning("Could not publish the collector's status in %s: %s", folder, error)
+        try:
+            draft.unlink(missing_ok=True)
+            with target.open("r+b") as file:
+                file.write(text)
+                file.truncate()
+        except OSError:
+            log.warning("Could not publish the collector's status in %s: %s", folder, error)

@@ -71,6 +71,8 @@ def collector_process(spool: Path, *flags: str) -> Iterator[RunningCollector]:
             raise
         if process.poll() is None and (code := collector.stop()) != 0:
             raise RuntimeError(f"The collector ended with {code}.")
+        if process.stdout and (more := process.stdout.read()):
+            raise RuntimeError(f"The collector wrote more than its ready line to stdout: {more}")
 
 
 def kept_records(spool: Path) -> list[Record]:

@@ -7,6 +7,7 @@ the burn-rate page, prints what an SRE would look at, and ends. With ``--keep`` 
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import socket
 import sys
@@ -190,7 +191,10 @@ def _finish(settings: Settings, ready: dict[str, Any], keep: bool) -> None:
     out = console()
     out.print()
     print_table(latest(settings.status_path), time.time())
-    command = "surefoot sql" if settings.home.name != ".demo" else "SUREFOOT_HOME=.demo .venv/bin/surefoot sql"
+    program = "surefoot" if shutil.which("surefoot") else os.path.relpath(sys.argv[0])
+    lake = settings.lake_path
+    near = lake.is_relative_to(Path.cwd())
+    command = f"{program} sql --lake {lake.relative_to(Path.cwd()) if near else lake}"
     out.print("\nThree questions for DuckDB:")
     for title, text in QUERIES:
         out.print(f"\n[dim]# {title}[/dim]", soft_wrap=True)

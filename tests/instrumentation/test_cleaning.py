@@ -116,7 +116,7 @@ def test_secrets_are_replaced_wherever_they_stand(secret: str) -> None:
         assert value.startswith("before [REDACTED]")
         assert value.endswith("after")
     record = Cleaner(BUILT_IN, BOTH).log(log_of({"deep": [text]}, {"a": text}))
-    assert "[REDACTED]" in record.log_record.body["deep"][0]  # type: ignore[index,call-overload]
+    assert "[REDACTED]" in str(record.log_record.body)
     assert secret not in str((attributes, record.log_record.body, record.log_record.attributes))
 
 

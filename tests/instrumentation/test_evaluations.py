@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -179,13 +179,13 @@ async def test_a_cancelled_grader_has_no_verdict(captured: Capture) -> None:
 
 async def test_a_stream_of_verdicts_left_early_keeps_those_that_came(captured: Capture) -> None:
     @evaluation("g")
-    async def stream() -> AsyncIterator[float]:
+    async def stream() -> AsyncGenerator[float, None]:
         yield 0.1
         yield 0.2
 
     generator = stream()
-    assert await anext(aiter(generator)) == 0.1
-    await generator.aclose()  # type: ignore[attr-defined] - it is an async generator still
+    assert await anext(generator) == 0.1
+    await generator.aclose()
     assert [told(event)["gen_ai.evaluation.score.value"] for event in verdicts(captured)] == [0.1]
 
 

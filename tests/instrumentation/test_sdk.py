@@ -22,6 +22,7 @@ from surefoot.instrumentation import (
     workflow,
 )
 from surefoot.instrumentation.testing import Capture, VirtualClock, use_clock
+from surefoot.instrumentation.traced import Traced
 
 
 class DeskError(Exception):
@@ -38,7 +39,7 @@ def parent(span: ReadableSpan) -> int | None:
 
 def own(span: ReadableSpan) -> int:
     assert span.context is not None
-    return span.context.span_id
+    return int(span.context.span_id)
 
 
 def test_a_run_says_what_it_was_told(captured: Capture) -> None:
@@ -238,7 +239,7 @@ async def test_functions_of_every_kind_can_be_decorated(captured: Capture) -> No
 
 
 @pytest.mark.parametrize("make", [lambda: agent_run("x"), lambda: tool("x"), lambda: workflow("x")])
-async def test_errors_pass_through_decorators(captured: Capture, make: Callable[[], Any]) -> None:
+async def test_errors_pass_through_decorators(captured: Capture, make: Callable[[], Traced[Any]]) -> None:
     @make()
     def plain() -> None:
         raise DeskError("plain")

@@ -164,7 +164,7 @@ def test_an_exporter_that_is_not_there_is_named(run: Run) -> None:
 def test_grpc_delivers_where_it_is_chosen(run: Run) -> None:
     arrived: list[str] = []
 
-    class Traces(TraceServiceServicer):  # type: ignore[misc] - generated code has no types
+    class Traces(TraceServiceServicer):
         def Export(self, request: Any, _context: Any) -> ExportTraceServiceResponse:  # noqa: N802 - gRPC's
             for resource in request.resource_spans:
                 arrived.extend(span.name for scope in resource.scope_spans for span in scope.spans)

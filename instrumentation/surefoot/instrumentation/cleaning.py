@@ -71,8 +71,9 @@ class Cleaner:
         events = [self._event(event) for event in old[1]]
         links = [self._link(link) for link in old[2]]
         status = self._status(old[3])
-        parts = [(attributes, old[0]), (status, old[3])]
-        parts += [*zip(events, old[1], strict=True), *zip(links, old[2], strict=True)]
+        parts: list[tuple[object, object]] = [(attributes, old[0]), (status, old[3])]
+        parts.extend(zip(events, old[1], strict=True))
+        parts.extend(zip(links, old[2], strict=True))
         if all(new is before for new, before in parts):
             return span
         return CleanSpan(span, attributes=attributes, events=events, links=links, status=status)

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
-from opentelemetry.instrumentation.distro import BaseDistro, DefaultDistro
+# The module turns its own types off.
+from opentelemetry.instrumentation.distro import BaseDistro, DefaultDistro  # type: ignore[attr-defined]
 
 from surefoot.instrumentation.errors import PipelineError
 
@@ -44,7 +45,7 @@ def why_inert(environ: Mapping[str, str], variable: str) -> str | None:
     return f"not named, and also installed: {', '.join(rivals)}" if rivals else None
 
 
-class SurefootDistro(BaseDistro):
+class SurefootDistro(BaseDistro):  # type: ignore[misc]  # see its import
     """Loads instrumentors one by one and survives those that crash."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:

@@ -36,6 +36,16 @@ class Sender(Generic[T]):
     ``accepted`` when they come and as ``delivered`` when their batch arrived; the rest is ``missing``.
     """
 
+    _changed: threading.Condition  # on a re-entrant lock; guards everything below
+    _waiting: deque[T]
+    _urgent: bool
+    _closed: bool
+    _accepted: int
+    _handled: int  # exported, delivered or not
+    _delivered: int
+    _reason: str | None
+    _thread: threading.Thread | None
+
     def __init__(self, name: str, export: Callable[[Sequence[T]], str | None], limits: Limits) -> None:
         self._name = name
         self._export = export
@@ -94,13 +104,12 @@ class Sender(Generic[T]):
             self._changed.notify_all()
 
     def _reset(self) -> None:
-        self._changed = threading.Condition()  # on a re-entrant lock
-        self._waiting: deque[T] = deque()
-        self._urgent = False
-        self._closed = False
-        self._accepted = self._handled = self._delivered = 0  # handled: exported, delivered or not
-        self._reason: str | None = None
-        self._thread: threading.Thread | None = None
+        self._changed = threading.Condition()
+        self._waiting = deque()
+        self._urgent = self._closed = False
+        self._accepted = self._handled = self._delivered = 0
+        self._reason = None
+        self._thread = None
 
     def _start(self) -> None:
         self._thread = threading.Thread(target=self._work, name=f"surefoot-{self._name}", daemon=True)

@@ -202,7 +202,11 @@ class Writer:
 
     def _set_aside(self, path: Path) -> None:
         reason = self._errors.pop(path.name, "the writer ended while it processed the segment")
-        target = self._spool.quarantine(path, f"{MOST_ATTEMPTS} attempts failed; the last one: {reason}")
+        text = (
+            f"{MOST_ATTEMPTS} attempts failed; the last one: {reason}\n"
+            "Do not move the file back: its number was passed, so it would count as held and be deleted."
+        )
+        target = self._spool.quarantine(path, text)
         self.totals["quarantined_segments"] += 1
         self.last_error = f"{path.name}: {reason}"
         log.error("Set aside %s after %d attempts (%s).", target, MOST_ATTEMPTS, reason)

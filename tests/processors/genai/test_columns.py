@@ -63,7 +63,8 @@ def log_rows(event_name: str, body: str, attributes: Mapping[str, Value]) -> tup
 def _put(into: Any, attributes: Mapping[str, Value]) -> None:
     names = {str: "string_value", bool: "bool_value", int: "int_value", float: "double_value"}
     for key, value in attributes.items():
-        into.add(key=key, value=AnyValue(**{names[type(value)]: value}))
+        content: Any = {names[type(value)]: value}
+        into.add(key=key, value=AnyValue(**content))
 
 
 def _record(signal: Signal, request: Any) -> Record:

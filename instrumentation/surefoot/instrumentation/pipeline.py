@@ -106,7 +106,7 @@ def start(
         present = trace.get_tracer_provider()
         try:
             if isinstance(present, trace.ProxyTracerProvider):
-                _Standard().configure(
+                _Standard().configure(  # type: ignore[no-untyped-call]  # the base class is not annotated
                     auto_instrumentation_version=auto_instrumentation_version,
                     resource_attributes=resource_attributes,
                     span_processors=[RunStartedProcessor()],

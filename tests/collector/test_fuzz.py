@@ -19,7 +19,7 @@ from surefoot.collector.validate import Checked, check
 from surefoot.processors.otlp import decode_logs, decode_metrics, decode_spans
 
 DECODE = {Signal.TRACES: decode_spans, Signal.LOGS: decode_logs, Signal.METRICS: decode_metrics}
-EXAMPLES = 300
+EXAMPLES = 120
 
 
 def rich(signal: Signal) -> bytes:

@@ -82,7 +82,7 @@ def through_json(request: Any) -> Any:
     return again
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(spans, max_size=3), attributes)
 def test_traces_survive_the_way_through_json(some: list[Span], resource: list[KeyValue]) -> None:
     scope_spans = [{"scope": {"name": "lib"}, "spans": some}]
@@ -92,7 +92,7 @@ def test_traces_survive_the_way_through_json(some: list[Span], resource: list[Ke
     assert through_json(request) == request
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(points, max_size=3))
 def test_metrics_survive_the_way_through_json(some: list[HistogramDataPoint]) -> None:
     request = ExportMetricsServiceRequest()

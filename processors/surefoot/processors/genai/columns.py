@@ -133,6 +133,8 @@ def _column(name: str, flat: _Flat, dialects: Any, rows: int) -> pa.Array:
     for number, dialect in enumerate(DIALECTS):
         for key in reversed(dialect.columns.get(name, ())):
             _note(at, key, flat, dialects == number)
+    if (at == _NONE).all():
+        return pa.nulls(rows, SPANS.field(name).type)
     values = flat.values.take(pa.array(at, mask=at == _NONE))
     return _CONVERTERS[str(SPANS.field(name).type)](values)
 

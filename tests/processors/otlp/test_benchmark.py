@@ -14,6 +14,8 @@ def test_the_benchmark_reports_ratios_with_their_spread_and_number() -> None:
     command = [sys.executable, str(BENCHMARK), "--rounds", "3", "--traces", "20"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     number = r"(\d+\.\d+)"
-    lines = re.findall(rf"^(.+?) +{number} x the loop \(quartiles {number} to {number}, 3 rounds\)", done.stdout, re.M)
+    lines = re.findall(
+        rf"^(.+?) +{number} x the loop \(quartiles {number} to {number}, 3 rounds\)", done.stdout, re.MULTILINE
+    )
     assert [line[0] for line in lines] == ["decode", "and canonical columns", "and Parquet"]
     assert all(float(figure) > 0 for line in lines for figure in line[1:])

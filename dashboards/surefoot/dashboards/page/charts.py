@@ -1,19 +1,23 @@
 """Charts as SVG text, drawn by Vega-Lite through vl-convert; one style for all.
 
 Rendering costs some 50 ms, so charts are cached by their content. Colours are CSS variables of the page and follow its
-light or dark scheme.
+light or dark scheme. Every axis of time is in UTC, whatever the machine's zone.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
 import altair as alt
 import vl_convert
 
-from surefoot.processors.slo.report import BudgetPoint
+from surefoot.dashboards.page.records import BURN_WINDOWS, BurnPoint
+from surefoot.processors.slo.report import BudgetPoint, TierReport
+
+Rows = list[dict[str, Any]]
 
 # Placeholders that stand for CSS variables: Vega-Lite wants colours that it can parse.
 _VARIABLES: Final = {
@@ -22,8 +26,9 @@ _VARIABLES: Final = {
     "#010205": "var(--muted)",
     "#010206": "var(--line)",
     "#010207": "var(--good)",
+    "#010208": "var(--second)",
 }
-_ACCENT, _BAD, _MUTED, _LINE, _GOOD = _VARIABLES
+_ACCENT, _BAD, _MUTED, _LINE, _GOOD, _SECOND = _VARIABLES
 _FONT: Final = "system-ui, sans-serif"
 _CONFIG: Final[dict[str, Any]] = {
     "background": "transparent",
@@ -43,10 +48,11 @@ _CONFIG: Final[dict[str, Any]] = {
         "labelPadding": 6,
     },
 }
+_UTC: Final = alt.Scale(type="utc")
 
 
 def budget_chart(history: list[BudgetPoint], width: int, height: int) -> str:
-    """Budget left by day, with the line at which it is spent."""
+    """Budget left by day, with the line at which it is spent; "" without a defined point."""
     rows = [
         {"day": point.date, "left": point.error_budget_remaining_ratio}
         for point in history
@@ -56,30 +62,41 @@ def budget_chart(history: list[BudgetPoint], width: int, height: int) -> str:
 
 
 def events_chart(history: list[BudgetPoint], width: int, height: int) -> str:
-    """Good and bad events by day."""
+    """Good and bad events by day; "" without events."""
     rows = [
         {"day": point.date, "outcome": outcome, "events": getattr(point.counts, outcome)}
         for point in history
         for outcome in ("good", "bad")
     ]
-    return _drawn("events", json.dumps(rows), width, height)
+    return _drawn("events", json.dumps(rows if any(row["events"] for row in rows) else []), width, height)
+
+
+def burn_chart(points: list[BurnPoint], tiers: list[TierReport], width: int, height: int) -> str:
+    """Burn rate of each window over time, its tier's factor dashed in the same colour; "" without a defined point.
+
+    A gap is where the window had no event.
+    """
+    if all(point.burn_rate is None for point in points):
+        return ""
+    rows: Rows = [{"at": 1000 * point.at, "window": point.window, "rate": point.burn_rate} for point in points]
+    rows += [{"window": tier.long_window, "factor": tier.factor} for tier in tiers if tier.long_window in BURN_WINDOWS]
+    return _drawn("burn", json.dumps(rows), width, height)
 
 
 @lru_cache(maxsize=256)
 def _drawn(kind: str, rows: str, width: int, height: int) -> str:
-    data = json.loads(rows)
+    data: Rows = json.loads(rows)
     if not data:
         return ""
-    chart = _budget(data) if kind == "budget" else _events(data)
-    spec = chart.properties(width=width, height=height).to_dict() | {"config": _CONFIG}
+    spec = _KINDS[kind](data).properties(width=width, height=height).to_dict() | {"config": _CONFIG}
     svg: str = vl_convert.vegalite_to_svg(spec)
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, variable)
     return svg
 
 
-def _budget(rows: list[dict[str, Any]]) -> Any:
-    base = alt.Chart(alt.Data(values=rows)).encode(x=alt.X("day:T", title=None, axis=_days()))
+def _budget(rows: Rows) -> Any:
+    base = alt.Chart(alt.Data(values=rows)).encode(x=alt.X("day:T", title=None, scale=_UTC, axis=_days()))
     left = alt.Y("left:Q", title=None, axis=alt.Axis(format="%", tickCount=4), scale=alt.Scale(zero=True))
     area = base.mark_area(color=_ACCENT, opacity=0.12, interpolate="step-after").encode(y=left)
     line = base.mark_line(color=_ACCENT, strokeWidth=1.75, interpolate="step-after").encode(y=left)
@@ -87,13 +104,13 @@ def _budget(rows: list[dict[str, Any]]) -> Any:
     return area + line + spent
 
 
-def _events(rows: list[dict[str, Any]]) -> Any:
+def _events(rows: Rows) -> Any:
     colours = alt.Scale(domain=["good", "bad"], range=[_GOOD, _BAD])
     return (
         alt.Chart(alt.Data(values=rows))
         .mark_bar(cornerRadius=1)
         .encode(
-            x=alt.X("day:T", timeUnit="yearmonthdate", title=None, axis=_days()),
+            x=alt.X("day:T", timeUnit="utcyearmonthdate", title=None, axis=_days()),
             y=alt.Y("events:Q", title=None, axis=alt.Axis(tickCount=4)),
             color=alt.Color("outcome:N", scale=colours, legend=None),
             order=alt.Order("outcome:N", sort="ascending"),
@@ -101,5 +118,27 @@ def _events(rows: list[dict[str, Any]]) -> Any:
     )
 
 
+def _burn(rows: Rows) -> Any:
+    colours = alt.Scale(domain=list(BURN_WINDOWS), range=[_ACCENT, _SECOND])
+    colour = alt.Color("window:N", scale=colours, legend=None)
+    points = [row for row in rows if "at" in row]
+    factors = [row for row in rows if "factor" in row]
+    hours = alt.Axis(format="%H:%M", tickCount=6, grid=False, labelFlush=True)
+    lines = (
+        alt.Chart(alt.Data(values=points))
+        .mark_line(strokeWidth=1.5)
+        .encode(
+            x=alt.X("at:T", title=None, scale=_UTC, axis=hours),
+            y=alt.Y("rate:Q", title=None, axis=alt.Axis(tickCount=4), scale=alt.Scale(zero=True)),
+            color=colour,
+        )
+    )
+    dashed = alt.Chart(alt.Data(values=factors)).mark_rule(strokeWidth=1, strokeDash=[4, 4])
+    return lines + dashed.encode(y="factor:Q", color=colour)
+
+
 def _days() -> Any:
     return alt.Axis(format="%-d %b", tickCount=5, grid=False, labelFlush=True)
+
+
+_KINDS: Final[dict[str, Callable[[Rows], Any]]] = {"budget": _budget, "events": _events, "burn": _burn}

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import jinja2
 
-from surefoot.dashboards.page import charts
-from surefoot.errors import SurefootError
+from surefoot.dashboards.page import charts, records, text
 from surefoot.processors import status
-from surefoot.processors.lake.console import query
 from surefoot.processors.settings import Settings
-from surefoot.processors.slo.report import SloReport, StatusReport, StratumReport
+from surefoot.processors.slo import Slo, load_slos
+from surefoot.processors.slo.report import SloReport, StatusReport, StratumReport, WindowReport
 
 STALE_SECONDS: Final = 60.0
 _WINDOWS: Final = ("5m", "1h", "6h", "3d")
+# The most urgent first.
 _STATE_WORDS: Final = {
-    "ok": "OK",
-    "no_data": "No data",
-    "burning_ticket": "Burning",
     "burning_page": "Paging",
     "exhausted": "Budget spent",
+    "burning_ticket": "Burning",
+    "no_data": "No data",
+    "ok": "OK",
 }
-_RUNS: Final = """
-SELECT run_id, trace_id, agent_name, task_class, outcome, error_type, started_at, ended_at, duration_ns, tool_calls,
-       tool_errors, input_tokens, output_tokens
-FROM runs WHERE parent_run_id IS NULL
-"""
-_LATEST: Final = _RUNS + " ORDER BY started_at DESC LIMIT 12"
-_FAILED: Final = _RUNS + " AND outcome IN ('error', 'abandoned') ORDER BY started_at DESC LIMIT 12"
+_URGENCY: Final = {state: place for place, state in enumerate(_STATE_WORDS)}
+_TROUBLED: Final = ("burning_page", "exhausted", "burning_ticket")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +50,23 @@ class Pages:
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )
-        self._templates.filters.update(percent=percent, number=number, duration=duration, ago=ago, clock=clock)
-        self._templates.globals.update(state_words=_STATE_WORDS, windows=_WINDOWS, **_helpers())
+        filters = (text.percent, text.objective, text.number, text.compact, text.duration, text.ago, text.clock)
+        self._templates.filters.update({function.__name__: function for function in filters})
+        self._templates.globals.update(
+            state_words=_STATE_WORDS, windows=_WINDOWS, window=_window, burning=_burning, bar=_bar, troubled=_troubled
+        )
 
     def overview(self) -> str:
-        """The page at ``/``."""
+        """The page at ``/``: the most urgent SLO first."""
         report = self._report()
-        latest, trouble = self._rows(_LATEST)
-        failed, _ = self._rows(_FAILED)
+        slos = sorted(report.slos, key=_urgency) if report else []
         return self._render(
             "overview.html",
             report=report,
-            latest=latest,
-            failed=failed,
-            trouble=trouble,
-            budget=lambda slo: charts.budget_chart(slo.history, 300, 84),
+            slos=slos,
+            states=Counter(slo.strata[0].state for slo in slos),
+            runs=records.latest_runs(self._settings),
+            budget=lambda slo: charts.budget_chart(slo.history, 272, 84),
         )
 
     def detail(self, name: str) -> str | None:
@@ -78,35 +75,37 @@ class Pages:
         slo = next((slo for slo in report.slos if slo.slo == name), None) if report else None
         if slo is None or report is None:
             return None
+        total = slo.strata[0]
+        past = records.past(self._settings, slo, self._definition(slo), report.computed_at)
         return self._render(
             "detail.html",
             report=report,
             slo=slo,
-            total=slo.strata[0],
-            budget=charts.budget_chart(slo.history, 1000, 200),
-            events=charts.events_chart(slo.history, 1000, 140),
+            total=total,
+            past=past,
+            bad_events_days=records.BAD_EVENTS_DAYS,
+            budget=charts.budget_chart(slo.history, 460, 170),
+            burn=charts.burn_chart(past.burn, total.tiers, 460, 170),
+            events=charts.events_chart(slo.history, 460, 170),
         )
 
     def _render(self, template: str, **values: Any) -> str:
         now = time.time()
         report: StatusReport | None = values["report"]
         stale = report is not None and now - report.computed_at > STALE_SECONDS
-        text: str = self._templates.get_template(template).render(
+        rendered: str = self._templates.get_template(template).render(
             now=now, stale=stale, processes=self._processes(now), settings=self._settings, **values
         )
-        return text
+        return rendered
 
     def _report(self) -> StatusReport | None:
         content = status.read(self._settings.status_path, "slo")
         return None if content is None else StatusReport.from_json(content)
 
-    def _rows(self, sql: str) -> tuple[list[dict[str, Any]], str | None]:
-        """Rows of the lake, or why there are none: a page without a lake is a page for newcomers."""
-        try:
-            result = query(self._settings.lake_path, sql)
-        except SurefootError as error:
-            return [], str(error)
-        return [dict(zip(result.columns, row, strict=True)) for row in result.rows], None
+    def _definition(self, slo: SloReport) -> Slo | None:
+        """The definition that the report was made from; None if the file has changed since."""
+        found = load_slos(self._settings.slos_path).slos
+        return next((item for item in found if (item.name, item.generation) == (slo.slo, slo.generation)), None)
 
     def _processes(self, now: float) -> list[Process]:
         folder = self._settings.status_path
@@ -121,7 +120,7 @@ def _collector(content: dict[str, Any] | None, now: float) -> Process:
     if content is None:
         return Process("collector", "warn", "has said nothing yet")
     if now - content["at"] > STALE_SECONDS:
-        return Process("collector", "bad", f"silent for {duration((now - content['at']) * 1e9)}")
+        return Process("collector", "bad", f"silent for {_since(content['at'], now)}")
     if content["state"] != "ok":
         return Process("collector", "bad", f"asks senders to come again: {content['reason']}")
     accepted = sum(c["total"] for c in content["counts"] if c["name"] == "accepted_items" and c["signal"] == "traces")
@@ -133,7 +132,7 @@ def _writer(content: dict[str, Any] | None, now: float) -> Process:
     if content is None:
         return Process("writer", "warn", "has said nothing yet")
     if now - content["at"] > STALE_SECONDS:
-        return Process("writer", "bad", f"silent for {duration((now - content['at']) * 1e9)}")
+        return Process("writer", "bad", f"silent for {_since(content['at'], now)}")
     if content["state"] != "ok":
         return Process("writer", "bad", f"waits: {content['reason']}")
     if content["quarantined"]:
@@ -144,58 +143,40 @@ def _writer(content: dict[str, Any] | None, now: float) -> Process:
 def _jobs(content: dict[str, Any] | None, now: float) -> Process:
     if content is None:
         return Process("jobs", "warn", "has said nothing yet")
-    age = now - content["cycle_at"]
-    if age > STALE_SECONDS:
-        return Process("jobs", "bad", f"no cycle for {duration(age * 1e9)}")
+    if now - content["cycle_at"] > STALE_SECONDS:
+        return Process("jobs", "bad", f"no cycle for {_since(content['cycle_at'], now)}")
     return Process("jobs", "ok", f"a cycle takes {content['cycle_seconds']:.1f} s")
 
 
-def _helpers() -> dict[str, Any]:
-    def window(stratum: StratumReport, name: str) -> Any:
-        return next((item for item in stratum.windows if item.window == name), None)
-
-    def burning(stratum: StratumReport) -> set[str]:
-        return {name for tier in stratum.tiers if tier.burning for name in (tier.long_window, tier.short_window)}
-
-    def bar(ratio: float | None) -> float:
-        """Length of the budget bar in per cent of its box."""
-        return 0.0 if ratio is None else min(100.0, 100 * abs(ratio))
-
-    def worst(slo: SloReport) -> StratumReport | None:
-        """The stratum that is worse off than the whole, if there is one."""
-        order = ["ok", "no_data", "burning_ticket", "exhausted", "burning_page"]
-        others = [item for item in slo.strata[1:] if order.index(item.state) > order.index(slo.strata[0].state)]
-        return max(others, key=lambda item: order.index(item.state), default=None)
-
-    return {"window": window, "burning": burning, "bar": bar, "worst": worst}
+def _since(at: float, now: float) -> str:
+    return text.duration((now - at) * 1e9)
 
 
-def percent(ratio: float | None, digits: int = 1) -> str:
-    """A ratio as per cent; a dash where it is undefined."""
-    return "–" if ratio is None else f"{100 * ratio:.{digits}f} %"
+def _window(stratum: StratumReport, name: str) -> WindowReport | None:
+    return next((item for item in stratum.windows if item.window == name), None)
 
 
-def number(value: float | None, digits: int = 1) -> str:
-    """A number; a dash where it is undefined."""
-    return "–" if value is None else f"{value:,.{digits}f}"
+def _burning(stratum: StratumReport) -> dict[str, str]:
+    """The windows that burn, each with the more urgent of the severities of its tiers."""
+    found: dict[str, str] = {}
+    for tier in reversed(stratum.tiers):  # slowest first, so that a page overwrites a ticket
+        if tier.burning:
+            found |= {tier.long_window: tier.severity, tier.short_window: tier.severity}
+    return found
 
 
-def duration(nanos: float | None) -> str:
-    """Nanoseconds in the unit that people would use."""
-    if nanos is None:
-        return "–"
-    seconds = nanos / 1e9
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{1000 * seconds:.0f} ms"
+def _bar(ratio: float | None) -> float:
+    """Length of the budget bar in per cent of its box."""
+    return 0.0 if ratio is None else min(100.0, 100 * abs(ratio))
 
 
-def ago(at: float, now: float) -> str:
-    """How long ago, in words."""
-    return f"{duration(max(0.0, now - at) * 1e9)} ago"
+def _troubled(slo: SloReport) -> list[StratumReport]:
+    """The strata that burn or have no budget left, the most urgent first."""
+    found = [item for item in slo.strata[1:] if item.state in _TROUBLED]
+    return sorted(found, key=lambda item: _URGENCY[item.state])
 
 
-def clock(at: datetime | None) -> str:
-    """A time in UTC, to the second."""
-    return "–" if at is None else at.astimezone(UTC).strftime("%d %b %H:%M:%S")
+def _urgency(slo: SloReport) -> tuple[int, int]:
+    """Place in the list: by the most urgent of roll-up and strata, then by the roll-up."""
+    own = _URGENCY[slo.strata[0].state]
+    return min([own, *(_URGENCY[item.state] for item in _troubled(slo))]), own

@@ -19,24 +19,7 @@ from typing import Any
 
 import yaml
 
-from support.serving import eventually, serving
-
-SLO = """
-apiVersion: openslo/v1
-kind: SLO
-metadata: {name: desk-availability}
-spec:
-  service: desk
-  budgetingMethod: Occurrences
-  timeWindow: [{duration: 28d, isRolling: true}]
-  indicator:
-    metadata: {name: availability}
-    spec:
-      ratioMetric:
-        rawType: success
-        raw: {metricSource: {type: surefoot, spec: {indicator: availability, where: {service_name: desk}}}}
-  objectives: [{target: 0.99}]
-"""
+from support.serving import DESK_AVAILABILITY, eventually, serving
 
 # Works until the file named "incident" appears, fails while it is there.
 AGENT = textwrap.dedent(
@@ -169,7 +152,7 @@ def fast_rules(path: Path) -> None:
 def test_an_incident_pages_once_and_resolves(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / "slos").mkdir(parents=True)
-    (home / "slos" / "desk.yaml").write_text(SLO)
+    (home / "slos" / "desk.yaml").write_text(DESK_AVAILABILITY)
     webhook = Webhook()
     rules = tmp_path / "rules.yml"
     with contextlib.ExitStack() as stack:

@@ -7,24 +7,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from support.serving import eventually, serving
-
-SLO = """
-apiVersion: openslo/v1
-kind: SLO
-metadata: {name: desk-availability}
-spec:
-  service: desk
-  budgetingMethod: Occurrences
-  timeWindow: [{duration: 28d, isRolling: true}]
-  indicator:
-    metadata: {name: availability}
-    spec:
-      ratioMetric:
-        rawType: success
-        raw: {metricSource: {type: surefoot, spec: {indicator: availability, where: {service_name: desk}}}}
-  objectives: [{target: 0.99}]
-"""
+from support.serving import DESK_AVAILABILITY, eventually, serving
 
 AGENT = textwrap.dedent(
     """
@@ -44,7 +27,7 @@ AGENT = textwrap.dedent(
 def test_a_killed_agent_is_running_then_abandoned_and_burns_the_budget(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / "slos").mkdir(parents=True)
-    (home / "slos" / "desk.yaml").write_text(SLO)
+    (home / "slos" / "desk.yaml").write_text(DESK_AVAILABILITY)
     program = tmp_path / "agent.py"
     program.write_text(AGENT)
     with serving(home, settle_seconds="6") as server:

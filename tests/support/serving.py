@@ -19,6 +19,23 @@ import pytest
 from surefoot.errors import SurefootError
 from surefoot.processors.lake.console import query
 
+# An SLO for end-to-end tests: 99 % of the runs of the service "desk" end well.
+DESK_AVAILABILITY = """
+apiVersion: openslo/v1
+kind: SLO
+metadata: {name: desk-availability}
+spec:
+  service: desk
+  budgetingMethod: Occurrences
+  timeWindow: [{duration: 28d, isRolling: true}]
+  indicator:
+    metadata: {name: availability}
+    spec:
+      ratioMetric:
+        rawType: success
+        raw: {metricSource: {type: surefoot, spec: {indicator: availability, where: {service_name: desk}}}}
+  objectives: [{target: 0.99}]
+"""
 SUREFOOT = [sys.executable, "-c", "from surefoot.cli.main import main; main()"]
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
+import socket
 import subprocess
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 
@@ -82,15 +86,13 @@ def test_a_ticket_waits_for_the_page_that_inhibits_it() -> None:
     config = read("alertmanager.yml")
     ticket = config["route"]
     (page,) = ticket["routes"]
-    (rule,) = config["inhibit_rules"]
 
     assert (ticket["receiver"], ticket["group_wait"]) == ("ticket", "15m")
     assert (page["receiver"], page["group_wait"]) == ("page", "10s")
-    assert rule["equal"] == ["slo"]
+    assert config["inhibit_rules"][0]["equal"] == ["slo"]
 
 
-def test_the_inhibition_names_alerts_that_the_rules_have() -> None:
-    (rule,) = read("alertmanager.yml")["inhibit_rules"]
+def test_inhibitions_name_alerts_that_the_rules_have_and_a_page_holds_back_tickets() -> None:
     alerts = {
         (item["alert"], item["labels"]["severity"])
         for group in read("rules/surefoot.yml")["groups"]
@@ -98,11 +100,53 @@ def test_the_inhibition_names_alerts_that_the_rules_have() -> None:
         if "alert" in item
     }
 
-    (source,) = re.findall(r'alertname="(\w+)"', rule["source_matchers"][0])
-    (target,) = re.findall(r'alertname="(\w+)"', rule["target_matchers"][0])
+    for rule in read("alertmanager.yml")["inhibit_rules"]:
+        (source,) = re.findall(r'alertname="(\w+)"', rule["source_matchers"][0])
+        (target,) = re.findall(r'alertname="(\w+)"', rule["target_matchers"][0])
+        assert (source, "page") in alerts
+        assert (target, "ticket") in alerts
 
-    assert (source, "page") in alerts
-    assert (target, "ticket") in alerts
+
+@pytest.fixture
+def alertmanager(tmp_path: Path) -> Iterator[httpx.Client]:
+    """A real Alertmanager with our configuration; nothing listens where it sends to."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    command = [
+        *("prometheus-alertmanager", f"--config.file={ALERTMANAGER}", f"--storage.path={tmp_path}"),
+        *(f"--web.listen-address={address}", "--cluster.listen-address="),
+    ]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        try:
+            with httpx.Client(base_url=f"http://{address}/api/v2", transport=httpx.HTTPTransport(retries=8)) as client:
+                yield client
+        finally:
+            process.terminate()
+
+
+@pytest.mark.skipif(shutil.which("prometheus-alertmanager") is None, reason="Alertmanager is not installed")
+def test_a_page_holds_back_the_tickets_that_say_the_same_and_no_other(alertmanager: httpx.Client) -> None:
+    fired = [
+        {"alertname": "SurefootSloBurnRatePage", "severity": "page", "slo": "a", "task_class": "refund"},
+        {"alertname": "SurefootSloBurnRateTicket", "severity": "ticket", "slo": "a"},
+        {"alertname": "SurefootSloBurnRateTicket", "severity": "ticket", "slo": "b"},
+        {"alertname": "SurefootSloBudgetExhausted", "severity": "ticket", "slo": "a"},
+        {"alertname": "SurefootSloAbsent", "severity": "ticket", "slo": "b"},
+        {"alertname": "SurefootMetricsAbsent", "severity": "page"},
+        {"alertname": "SurefootQuarantine", "severity": "ticket"},
+    ]
+
+    alertmanager.post("/alerts", json=[{"labels": labels} for labels in fired]).raise_for_status()
+
+    deadline = time.monotonic() + 30
+    held: set[tuple[str, str | None]] = set()
+    while len(held) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+        alerts = alertmanager.get("/alerts").raise_for_status().json()
+        assert len(alerts) in (0, len(fired))
+        held = {(a["labels"]["alertname"], a["labels"].get("slo")) for a in alerts if a["status"]["inhibitedBy"]}
+    assert held == {("SurefootSloBurnRateTicket", "a"), ("SurefootSloAbsent", "b")}
 
 
 def test_prometheus_looks_where_surefoot_and_alertmanager_are() -> None:

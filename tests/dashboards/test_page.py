@@ -267,4 +267,4 @@ def test_axes_of_time_do_not_follow_the_machine_s_zone() -> None:
 
     ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
 
-    assert re.findall(r">([^<]+)</text>", ended.stdout)[:4] == ["1 Mar", "3 Mar", "5 Mar", "7 Mar"]
+    assert re.findall(r">([^<]+)</text>", ended.stdout)[:4] == ["1 Mar", "2 Mar", "3 Mar", "4 Mar"]

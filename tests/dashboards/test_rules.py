@@ -166,16 +166,36 @@ def test_a_spent_budget_opens_a_ticket_after_ten_minutes(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("series", "alert", "labels"),
+    ("series", "fine", "trouble", "alert", "labels"),
     [
-        ('surefoot_collector_accepting{reason="the disk is full"}', "SurefootCollectorRefusing", "the disk is full"),
-        ("surefoot_quarantined_files", "SurefootQuarantine", None),
+        (
+            'surefoot_collector_accepting{reason="the disk is full"}',
+            1,
+            0,
+            "SurefootCollectorRefusing",
+            {"reason": "the disk is full"},
+        ),
+        ("surefoot_quarantined_files", 0, 1, "SurefootQuarantine", {}),
+        ("surefoot_writer_lag_seconds", 300, 301, "SurefootWriterBehind", {}),
     ],
 )
-def test_trouble_of_the_pipeline_is_a_ticket(tmp_path: Path, series: str, alert: str, labels: str | None) -> None:
-    values = "0x60" if "accepting" in series else "1x60"
-    expected = {"severity": "ticket", **({"reason": labels} if labels else {})}
-    check(tmp_path, [*alive(), {"series": series, "values": values}], firing("10m", alert, expected))
+def test_trouble_of_the_pipeline_is_a_ticket(
+    tmp_path: Path, series: str, fine: int, trouble: int, alert: str, labels: dict[str, str]
+) -> None:
+    found = {"series": series, "values": f"{fine}x10 {trouble}x50"}
+    expected = {"severity": "ticket", **labels}
+    check(tmp_path, [*alive(), found], firing("10m", alert), firing("20m", alert, expected))
+
+
+def test_a_process_that_says_nothing_is_named(tmp_path: Path) -> None:
+    silent = {"series": 'surefoot_process_published_timestamp_seconds{process="writer"}', "values": "0x60"}
+    expected = {"severity": "ticket", "process": "writer"}
+    check(
+        tmp_path,
+        [*alive(), silent],
+        firing("5m", "SurefootProcessSilent"),
+        firing("6m", "SurefootProcessSilent", expected),
+    )
 
 
 def test_rules_name_only_metrics_that_exist() -> None:

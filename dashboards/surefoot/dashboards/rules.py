@@ -145,6 +145,13 @@ def health_group() -> dict[str, Any]:
                 wait="2m",
             ),
             _health(
+                "SurefootWriterBehind",
+                f"surefoot_writer_lag_seconds > {STALE_SECONDS}",
+                "ticket",
+                "Telemetry has been waiting for the tables for {{ $value | humanizeDuration }}",
+                "It is safe on disk, but runs and SLOs are that late. Look at the writer.",
+            ),
+            _health(
                 "SurefootQuarantine",
                 "surefoot_quarantined_files > 0",
                 "ticket",

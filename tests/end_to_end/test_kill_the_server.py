@@ -95,11 +95,11 @@ def attack(home: Path, kills: int, seed: int) -> None:
         thread = threading.Thread(target=sender.run)
         thread.start()
         assert kill_some(server, names, kills, dice) == kills
-        time.sleep(1.0)
+        enough = 25 * SPANS_A_REQUEST
+        eventually("enough to look at", lambda: len(sender.acknowledged) >= enough, 120)
         sender.stop.set()
         thread.join(60)
         assert not thread.is_alive()
-        assert len(sender.acknowledged) > 20 * SPANS_A_REQUEST
         wanted = set(sender.acknowledged)
         query = "SELECT span_id FROM spans"
         eventually("every span", lambda: wanted <= {row["span_id"] for row in server.rows(query)}, 120)

@@ -37,8 +37,10 @@ RECORDED = ["execute_tool look", "invoke_agent desk"]
         ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(30)", -signal.SIGTERM),
         # A test run in the background of a shell inherits an ignored SIGINT; Python's usual handler is what is meant.
         (
-            ("signal.signal(signal.SIGINT, signal.default_int_handler); "
-            "os.kill(os.getpid(), signal.SIGINT); time.sleep(30)"),
+            (
+                "signal.signal(signal.SIGINT, signal.default_int_handler); "
+                "os.kill(os.getpid(), signal.SIGINT); time.sleep(30)"
+            ),
             -signal.SIGINT,
         ),
     ],

@@ -15,6 +15,7 @@ import threading
 import time
 from dataclasses import asdict
 from types import FrameType
+from typing import Any
 
 from surefoot.errors import SurefootError
 from surefoot.processors import status
@@ -38,6 +39,7 @@ class Jobs:
         self._deriver = Deriver(lake, settings)
         self._engine = SloEngine(lake, settings)
         self._upkeep_due = 0.0
+        self._last_upkeep: list[dict[str, Any]] = []  # by table: what was compacted, expired and deleted
 
     def cycle(self, now: float) -> None:
         """Derive what arrived, recompute the SLOs it touches, publish both; upkeep once a minute."""
@@ -53,10 +55,11 @@ class Jobs:
                 "cycle_seconds": time.time() - now,
                 "changed_traces": len(derived.changed_traces),
                 "counters": [asdict(counter) for counter in self._deriver.counters],
+                "upkeep": self._last_upkeep,
             },
         )
         if now >= self._upkeep_due:
-            upkeep(self._lake, self._settings, now)
+            self._last_upkeep = [asdict(done) for done in upkeep(self._lake, self._settings, now)]
             self._upkeep_due = now + UPKEEP_SECONDS
 
 

@@ -18,12 +18,6 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from surefoot.errors import SurefootError
-
-
-class SettingsError(SurefootError):
-    """A setting has a value that cannot be used."""
-
 
 class Settings(BaseSettings):
     """Everything that can be set. Durations are seconds, sizes are bytes."""

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
-WIDE = 150  # columns; narrower terminals get fewer
+WIDE = 156  # columns; narrower terminals get fewer
 
 JSON_OPTION = typer.Option(False, "--json", help="Print JSON for a script.")
 

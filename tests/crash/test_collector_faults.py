@@ -78,7 +78,8 @@ class World:
             with urllib.request.urlopen(request, timeout=30) as answer:
                 assert answer.status == 200
         except urllib.error.HTTPError as error:
-            assert error.code == 503, error.read()
+            if error.code != 503:
+                pytest.fail(f"{error.code}: {error.read()!r}")
             return False
         except OSError:
             return False  # it died

@@ -1,12 +1,12 @@
-"""Faults at named points of a real process: ``python -m support.faults MODULE [FLAG...]`` runs a program as ``-m`` would.
+"""Faults at named points of a real process: ``python -m support.faults MODULE [FLAG...]`` runs a module with them.
 
 The environment variable ``FAULT`` says ``POINT ACTION [NTH [TIMES]]``: at the NTH (from 1) passage of POINT the action
 happens, and at the following ones until it happened TIMES times. The program itself knows nothing of it: the points are
 the system calls that it makes, named by what they are made on. When the first action happens, the file named by
 ``FAULT_HAPPENED`` is created, so that a test can tell a fault survived from a fault that never came.
 
-Actions: ``kill`` before the call, ``kill-after`` it, ``torn`` (half of the write, then kill; for the log entry: half of the
-entry stays), and ``eio``, ``enospc``, ``erofs`` (the call fails with that error).
+Actions: ``kill`` before the call, ``kill-after`` it, ``torn`` (half of the write, then kill; for the log entry: half of
+the entry stays), and ``eio``, ``enospc``, ``erofs`` (the call fails with that error).
 """
 
 from __future__ import annotations
@@ -76,11 +76,8 @@ def die() -> None:
 
 
 def _path_of(call: str, arguments: tuple[Any, ...]) -> str:
-    if call == "replace":
-        return os.fspath(arguments[1])
-    if isinstance(arguments[0], int):
-        return os.readlink(f"/proc/self/fd/{arguments[0]}")
-    return os.fspath(arguments[0])
+    what = arguments[1 if call == "replace" else 0]
+    return str(Path(f"/proc/self/fd/{what}").readlink() if isinstance(what, int) else what)
 
 
 def _wrapped(fault: Fault, call: str, pattern: re.Pattern[str], real: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,6 +21,7 @@ from support.serving import eventually
 from surefoot.collector.testing import RunningCollector, collector_process, kept_records, trace_request
 
 REQUESTS, SPANS = 200, 7
+pytest.importorskip("rotel", reason="rotel has no wheel for this machine")
 
 
 @contextlib.contextmanager

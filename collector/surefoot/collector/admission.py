@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 
-from surefoot.collector.errors import UnavailableError
+from surefoot.collector.errors import BackloggedError
 from surefoot.collector.spool import Spool
 
 _LOOK_SECONDS = 1.0
@@ -28,12 +28,12 @@ class Admission:
         self._refused: int | None = None  # size of the last request, if it was refused
 
     def admit(self, size: int) -> None:
-        """Count ``size`` bytes in, or raise UnavailableError."""
+        """Count ``size`` bytes in, or raise BackloggedError."""
         with self._lock:
             self._look()
             if self._backlog + size > self._limit:
                 self._refused = size
-                raise UnavailableError(
+                raise BackloggedError(
                     f"{self._backlog:,} bytes wait for the lake, the limit is {self._limit:,}. Send again later.",
                     _RETRY_SECONDS,
                 )

@@ -10,16 +10,20 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from surefoot.collector.admission import Admission
+from surefoot.collector.auth import Authenticator
+from surefoot.collector.config import Config
 from surefoot.collector.errors import SpoolError
-from surefoot.collector.grpc_server import GrpcServer
+from surefoot.collector.exposure import certificates, check_exposure
+from surefoot.collector.grpc_server import GrpcServer, address
 from surefoot.collector.http_server import HttpServer
 from surefoot.collector.log import DurableLog
+from surefoot.collector.mounts import mountinfo, refuse_network
+from surefoot.collector.rate import Rate
 from surefoot.collector.receiver import Receiver
 from surefoot.collector.spool import Spool
 
@@ -28,21 +32,6 @@ log = logging.getLogger("surefoot.collector")
 _STATUS_SECONDS = 1.0
 _GRACE_SECONDS = 10.0
 _BLOCK = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """How to run a collector. Sizes are bytes, times seconds; port 0 means any free port."""
-
-    spool: Path
-    status: Path | None = None
-    host: str = "127.0.0.1"
-    port_grpc: int = 4317
-    port_http: int = 4318
-    max_request_bytes: int = 64 << 20
-    segment_bytes: int = 25 << 20
-    segment_seconds: float = 2.0
-    max_backlog_bytes: int = 2 << 30
 
 
 class Collector:
@@ -58,14 +47,18 @@ class Collector:
         with contextlib.ExitStack() as undo:
             undo.callback(self._log.close)
             self._admission = Admission(spool, config.max_backlog_bytes)
-            self._receiver = Receiver(self._log, self._admission)
-            self._http = HttpServer(self._receiver, config.host, config.port_http, config.max_request_bytes)
+            authenticator = Authenticator(config.tokens) if config.tokens is not None else None
+            rate = Rate(config.max_requests_per_second)
+            self._receiver = Receiver(self._log, self._admission, config.limits, rate, authenticator)
+            files = certificates(config)
+            self._http = HttpServer(self._receiver, config, files, self.health)
             undo.callback(self._http.stop)
-            self._grpc = GrpcServer(self._receiver, config.host, config.port_grpc, config.max_request_bytes)
+            self._grpc = GrpcServer(self._receiver, config, files)
             undo.pop_all()
+        scheme = "http" if files is None else "https"
         self.addresses = {
-            "grpc": f"{config.host}:{self._grpc.port}",
-            "http": f"http://{config.host}:{self._http.port}",
+            "grpc": address(config.host, self._grpc.port),
+            "http": f"{scheme}://{address(config.host, self._http.port)}",
         }
 
     def stop(self) -> None:
@@ -74,24 +67,33 @@ class Collector:
         self._http.stop()
         self._log.close()
 
+    def health(self) -> tuple[str, str | None]:
+        """``ok``, ``disk`` or ``backlogged``, and why."""
+        trouble = self._log.trouble
+        if trouble is not None:
+            return "disk", trouble
+        if self._admission.is_refusing:
+            return "backlogged", "the limit for bytes that wait for the lake is reached; see the writer"
+        return "ok", None
+
     def status(self) -> dict[str, Any]:
         """What the collector says about itself; ``counts`` are totals since ``started``."""
-        trouble = self._log.trouble
-        state, reason = ("disk", trouble) if trouble else ("ok", None)
-        if state == "ok" and self._admission.is_refusing:
-            state, reason = "backlogged", "the limit for bytes that wait for the lake is reached; see the writer"
+        state, reason = self.health()
+        sealed = self._spool.sealed()
         return {
             "at": time.time(),
             "started": self._started,
             "state": state,
             "reason": reason,
             "counts": self._receiver.counts(),
+            "refusals": self._receiver.refusals(),
             "bytes_total": self._log.bytes_total,
             "syncs_total": self._log.syncs_total,
             "sealed_total": self._log.sealed_total,
             "backlog_bytes": self._admission.backlog(),
             "open_segments": len(self._spool.unsealed()),
-            "sealed_segments": len(self._spool.sealed()),
+            "sealed_segments": len(sealed),
+            "oldest_sealed_seconds": _age(sealed),
             "quarantined": [path.name for path in self._spool.quarantined()],
             "recovered": self.recovered,
         }
@@ -99,7 +101,10 @@ class Collector:
 
 @contextlib.contextmanager
 def running(config: Config) -> Iterator[Collector]:
-    """A collector that runs while inside. Raises SpoolError or AddressError if it cannot start."""
+    """A collector that runs while inside. Raises SpoolError, AddressError or ExposureError if it cannot start."""
+    check_exposure(config)
+    if not config.spool_on_network:
+        refuse_network(config.spool.absolute().resolve(), mountinfo())
     spool = Spool(config.spool)
     with spool.lock():
         try:
@@ -131,6 +136,13 @@ def serve(config: Config) -> None:
                 break
     if config.status is not None:
         _publish(config.status, collector.status())
+
+
+def _age(sealed: list[Path]) -> float | None:
+    """Seconds since the oldest segment got its last record; None if there is none, or the writer just took it."""
+    with contextlib.suppress(FileNotFoundError):
+        return max(0.0, time.time() - sealed[0].stat().st_mtime) if sealed else None
+    return None
 
 
 def _publish(folder: Path, status: dict[str, Any]) -> None:

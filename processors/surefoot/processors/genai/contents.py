@@ -10,15 +10,17 @@ import json
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from surefoot.processors.dictionaries import codes_of
 from surefoot.processors.genai.values import is_storable
 from surefoot.processors.lake.schema import CONTENTS
-from surefoot.processors.otlp.arrays import map_from
+from surefoot.processors.otlp.arrays import map_from, pairs_of
 
 # For each set of keys and key patterns: the rows whose contents they name, or None for all rows.
 ContentKeys = Sequence[tuple[frozenset[str], Any]]
@@ -71,22 +73,24 @@ def split_log_contents(logs: pa.Table, keys: ContentKeys) -> tuple[pa.Table, pa.
 
 
 def _split(maps: pa.MapArray, wanted: ContentKeys) -> tuple[pa.MapArray, Any, pa.Array, pa.Array]:
-    offsets = np.asarray(maps.offsets)
-    first, last = int(offsets[0]), int(offsets[-1])
-    keys, values = maps.keys.slice(first, last - first), maps.items.slice(first, last - first)
-    encoded = keys.dictionary_encode()
-    codes, distinct = encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
-    rows = np.repeat(np.arange(len(maps)), np.diff(offsets))
+    rows, (keys, values) = pairs_of(maps)
+    codes, distinct = codes_of(keys), keys.dictionary.to_pylist()
     is_content = np.zeros(len(codes), np.bool_)
     for patterns, of_rows in wanted:
-        named = [code for code, key in enumerate(distinct) if any(fnmatchcase(key, pattern) for pattern in patterns)]
-        if named:
-            is_content |= np.isin(codes, named) & (True if of_rows is None else of_rows[rows])
+        named = np.array([_is_named(key, patterns) for key in distinct], np.bool_)
+        if named.any():
+            is_content |= named[codes] & (True if of_rows is None else of_rows[rows])
     if not is_content.any():
-        return maps, rows[:0], keys.slice(0, 0), values.slice(0, 0)
+        return maps, rows[:0], pa.array([], pa.string()), pa.array([], pa.string())
     stay, go = pa.array(np.flatnonzero(~is_content)), pa.array(np.flatnonzero(is_content))
     kept = map_from(rows[~is_content], keys.take(stay), values.take(stay), len(maps))
-    return kept, rows[is_content], keys.take(go), values.take(go)
+    names, texts = (array.take(go).dictionary_decode() for array in (keys, values))
+    return kept, rows[is_content], names, texts
+
+
+@lru_cache(maxsize=1 << 16)
+def _is_named(key: str, patterns: frozenset[str]) -> bool:
+    return any(fnmatchcase(key, pattern) for pattern in patterns)
 
 
 def _rows(owners: pa.Table, rows: Any, names: pa.Array, values: pa.Array) -> pa.Table:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,17 @@ PLACEHOLDERS = pa.array(["<REDACTED>", "__REDACTED__", "[REDACTED]"])
 _HALVES = re.compile(r"[\ud800-\udfff]")
 _INTEGER = r"^[+-]?[0-9]{1,18}(\.0+)?$"
 _NUMBER = r"^-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?$"
+
+
+def on_distinct(
+    convert: Callable[[pa.Array], pa.Array], values: pa.DictionaryArray | pa.StringArray
+) -> pa.DictionaryArray | pa.StringArray:
+    """``convert`` applied once per distinct value."""
+    if not pa.types.is_dictionary(values.type):
+        return convert(values)
+    # Two values may become one, or none, and a Parquet writer takes the dictionary at its word.
+    new = convert(values.dictionary).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(new.indices.take(values.indices), new.dictionary)
 
 
 def as_text(values: pa.StringArray) -> pa.StringArray:
@@ -48,11 +60,13 @@ def as_json_list(values: pa.StringArray) -> pa.StringArray:
     return pc.replace_with_mask(values, alone, wrapped) if len(wrapped) else values
 
 
-def renamed(values: pa.StringArray, names: Mapping[str, str | None]) -> pa.StringArray:
+def renamed(values: pa.DictionaryArray | pa.StringArray, names: Mapping[str, str | None]) -> Any:
     """Values that ``names`` knows replaced by what it says (None: null)."""
-    encoded = values.dictionary_encode()
-    new = pa.array([names.get(value, value) for value in encoded.dictionary.to_pylist()], pa.string())
-    return new.take(encoded.indices)
+
+    def rename(distinct: pa.StringArray) -> pa.StringArray:
+        return pa.array([names.get(value, value) for value in distinct.to_pylist()], pa.string())
+
+    return on_distinct(rename, values)
 
 
 def _only(text: pa.StringArray, pattern: str) -> pa.StringArray:

@@ -1,36 +1,38 @@
 """Arrow building blocks of the decoder: ids to hex, attribute lists to maps, nested lists to rows.
 
-Nothing here loops over spans. The one loop is over attribute values that are lists or maps, which the Rust decoder
-hands out as undecoded bytes, at one depth or another, because Arrow has no recursive type.
+Nothing here loops over spans. Text that repeats stays dictionary-encoded as far as the Parquet file, which takes the
+dictionary as it is. Attributes come as bytes from protobuf bodies (:mod:`surefoot.processors.otlp.wire`) and as structs
+from JSON ones.
 """
 
 from __future__ import annotations
 
 import base64
-import json
-import math
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 
-MAP = pa.map_(pa.string(), pa.string())
+from surefoot.processors.dictionaries import codes_of
+from surefoot.processors.otlp.wire import Pairs, finite, json_text, plain_value, read_pairs, read_values
+
 LARGEST_INT = 2**63 - 1
 _HEX = np.frombuffer(b"".join(f"{byte:02x}".encode() for byte in range(256)), dtype=np.uint16)
+_LARGEST_TABLE = 1 << 26  # cells
 
 
 def hex_text(ids: pa.BinaryArray) -> pa.StringArray:
     """Binary ids as lower-case hex text; an empty or missing id is null."""
     ids = ids.fill_null(b"")
-    offsets = np.frombuffer(ids.buffers()[1], np.int32)[ids.offset : ids.offset + len(ids) + 1].astype(np.int64)
+    offsets = np.frombuffer(ids.buffers()[1], np.int32)[ids.offset : ids.offset + len(ids) + 1]
     data = ids.buffers()[2]
     raw = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]] if data is not None else np.empty(0, np.uint8)
     text = pa.py_buffer(_HEX[raw].view(np.uint8))
-    doubled = pa.py_buffer(((offsets - offsets[0]) * 2).astype(np.int32))
-    array = pa.StringArray.from_buffers(len(ids), doubled, text)
-    return pc.if_else(pc.equal(pc.binary_length(array), 0), pa.scalar(None, pa.string()), array)
+    doubled = (offsets - offsets[0]) * 2
+    array = pa.StringArray.from_buffers(len(ids), pa.py_buffer(doubled), text)
+    empty = doubled[1:] == doubled[:-1]
+    return pc.if_else(pa.array(empty), pa.scalar(None, pa.string()), array) if empty.any() else array
 
 
 def int64(unsigned: pa.Array) -> pa.Array:
@@ -57,12 +59,24 @@ def offsets_of(lists: pa.Array) -> pa.Array:
 
 
 def attribute_maps(lists: pa.Array) -> pa.MapArray:
-    """Lists of OTLP KeyValue as map<string, string>. Of a key that stands twice in one list the last value counts."""
+    """Lists of OTLP KeyValue as maps of dictionary-encoded text. Of a key that stands twice the last value counts."""
     items = lists.flatten()
-    keys, values = items.field("key"), value_text(items.field("value"))
+    pairs = read_pairs(items) if pa.types.is_binary(items.type) else _pairs_of_structs(items)
     offsets = offsets_of(lists)
-    owners = np.repeat(np.arange(len(lists)), np.diff(offsets.to_numpy()))
-    return _without_repeated_keys(owners, keys, values, len(lists)) or pa.MapArray.from_arrays(offsets, keys, values)
+    owners = np.repeat(np.arange(len(lists)), np.diff(offsets))
+    return _without_repeated_keys(owners, pairs, len(lists)) or pa.MapArray.from_arrays(offsets, *pairs)
+
+
+def _pairs_of_structs(items: pa.StructArray) -> Pairs:
+    return Pairs(items.field("key").dictionary_encode(), value_text(items.field("value")).dictionary_encode())
+
+
+def pairs_of(maps: pa.MapArray) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Pairs]:
+    """For each pair of all maps its row, and the pairs."""
+    offsets = np.asarray(maps.offsets)
+    first, last = int(offsets[0]), int(offsets[-1])
+    pairs = Pairs(maps.keys.slice(first, last - first), maps.items.slice(first, last - first))
+    return np.repeat(np.arange(len(maps)), np.diff(offsets)), pairs
 
 
 def map_from(owners: Any, keys: pa.Array, values: pa.Array, rows: int) -> pa.MapArray:
@@ -71,19 +85,37 @@ def map_from(owners: Any, keys: pa.Array, values: pa.Array, rows: int) -> pa.Map
     return pa.MapArray.from_arrays(pa.array(offsets), keys, values)
 
 
-def _without_repeated_keys(owners: Any, keys: pa.Array, values: pa.Array, rows: int) -> pa.MapArray | None:
-    encoded = keys.dictionary_encode()
-    codes = owners * max(1, len(encoded.dictionary)) + encoded.indices.to_numpy(zero_copy_only=False)
+def first_value(maps: pa.MapArray, key: str) -> pa.DictionaryArray:
+    """The value of ``key`` in each map, or null."""
+    rows, (keys, values) = pairs_of(maps)
+    at = np.full(len(maps), -1)
+    code = keys.dictionary.index(key).as_py()
+    if code >= 0:
+        where = np.flatnonzero(codes_of(keys) == code)
+        at[rows[where]] = where
+    return values.take(pa.array(at, mask=at < 0))
+
+
+def _without_repeated_keys(owners: Any, pairs: Pairs, rows: int) -> pa.MapArray | None:
+    distinct = max(1, len(pairs.keys.dictionary))
+    codes = owners * distinct + codes_of(pairs.keys)
+    if rows * distinct <= _LARGEST_TABLE:  # ten times as fast as sorting
+        seen = np.zeros(rows * distinct, np.bool_)
+        seen[codes] = True
+        if np.count_nonzero(seen) == len(codes):
+            return None
     reversed_unique = np.unique(codes[::-1], return_index=True)[1]
     if len(reversed_unique) == len(codes):
         return None
     kept = np.sort(len(codes) - 1 - reversed_unique)
     taken = pa.array(kept)
-    return map_from(owners[kept], keys.take(taken), values.take(taken), rows)
+    return map_from(owners[kept], pairs.keys.take(taken), pairs.values.take(taken), rows)
 
 
-def value_text(values: pa.StructArray) -> pa.StringArray:
-    """AnyValue as text: text as it is, true/false, numbers in shortest form, bytes as base64, the rest as JSON."""
+def value_text(values: pa.Array) -> pa.StringArray:
+    """AnyValues as text: text as it is, true/false, numbers in shortest form, bytes as base64, the rest as JSON."""
+    if pa.types.is_binary(values.type):
+        return read_values(values)
     text = pc.coalesce(
         values.field("string_value"),
         values.field("bool_value").cast(pa.string()),
@@ -107,7 +139,7 @@ def value_text(values: pa.StructArray) -> pa.StringArray:
 
 def _rare_text(value: dict[str, Any]) -> str:
     plain = _plain_row(value)
-    return plain if isinstance(plain, str) else _json(plain)
+    return plain if isinstance(plain, str) else json_text(plain)
 
 
 def _plain_row(value: dict[str, Any] | bytes | None) -> Any:
@@ -115,7 +147,7 @@ def _plain_row(value: dict[str, Any] | bytes | None) -> Any:
     if value is None:
         return None
     if isinstance(value, bytes):
-        return _plain(AnyValue.FromString(value))
+        return plain_value(AnyValue.FromString(value))
     if value["array_value"] is not None:
         return [_plain_row(item) for item in value["array_value"]["values"] or []]
     if value["kvlist_value"] is not None:
@@ -123,34 +155,11 @@ def _plain_row(value: dict[str, Any] | bytes | None) -> Any:
     if value["bytes_value"] is not None:
         return base64.b64encode(value["bytes_value"]).decode()
     scalars = (value[name] for name in ("string_value", "bool_value", "int_value", "double_value"))
-    return _finite(next((scalar for scalar in scalars if scalar is not None), None))
+    return finite(next((scalar for scalar in scalars if scalar is not None), None))
 
 
 def _pair(item: dict[str, Any] | bytes) -> tuple[str, Any]:
     if isinstance(item, bytes):
         pair = KeyValue.FromString(item)
-        return pair.key, _plain(pair.value)
+        return pair.key, plain_value(pair.value)
     return item["key"] or "", _plain_row(item["value"])
-
-
-def _finite(content: Any) -> Any:
-    """JSON has no NaN and no infinity: they become text."""
-    return str(content) if isinstance(content, float) and not math.isfinite(content) else content
-
-
-def _plain(value: AnyValue) -> Any:
-    kind = value.WhichOneof("value")
-    if kind is None:
-        return None
-    content = getattr(value, kind)
-    if isinstance(content, ArrayValue):
-        return [_plain(item) for item in content.values]
-    if isinstance(content, KeyValueList):
-        return {pair.key: _plain(pair.value) for pair in content.values}
-    if isinstance(content, bytes):
-        return base64.b64encode(content).decode()
-    return _finite(content)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

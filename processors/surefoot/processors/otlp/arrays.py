@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from surefoot.processors.dictionaries import codes_of
 from surefoot.processors.otlp.wire import Pairs, finite, json_text, plain_value, read_pairs, read_values

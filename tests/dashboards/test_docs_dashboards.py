@@ -46,7 +46,9 @@ def test_the_table_names_the_labels_that_the_endpoint_shows(tmp_path: Path) -> N
         {"signal": "logs", "transport": "http", "name": f"accepted_{what}", "total": 1}
         for what in ("items", "requests")
     ]
+    refusal = {"signal": "logs", "transport": "http", "what": "requests", "reason": "rate", "total": 1}
     collector = {"at": 0.0, "state": "ok", "reason": None, "backlog_bytes": 0, "quarantined": [], "counts": counts}
+    collector |= {"refusals": [refusal], "oldest_sealed_seconds": 0.0}
     writer = {"at": 0.0, "totals": {"logs": 1}, "duplicates_total": 0, "lag_seconds": 0.0}
     status.publish(tmp_path, "slo", every_state(0.0).to_json())
     status.publish(tmp_path, "jobs", {"cycle_at": 0.0, "counters": [counter]})

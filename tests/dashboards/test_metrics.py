@@ -26,6 +26,8 @@ COLLECTOR = {
     "reason": "the disk is full",
     "backlog_bytes": 42,
     "quarantined": ["x"],
+    "oldest_sealed_seconds": 4.5,
+    "refusals": [{"signal": "traces", "transport": "http", "what": "items", "reason": "ids", "total": 3}],
     "counts": [
         {"signal": "traces", "transport": "grpc", "name": "accepted_items", "total": 5},
         {"signal": "traces", "transport": "grpc", "name": "deferred_requests", "total": 2},
@@ -100,6 +102,12 @@ def test_counters_carry_what_can_never_be_taken_back(samples: list[Sample]) -> N
     assert value(samples, "surefoot_collector_requests_total", transport="grpc", result="deferred") == 2
     assert value(samples, "surefoot_writer_rows_total", table="spans") == 9
     assert value(samples, "surefoot_process_restarts_total", process="writer") == 2
+
+
+def test_what_the_collector_did_not_take_is_counted_by_reason(samples: list[Sample]) -> None:
+    labels = {"signal": "traces", "transport": "http", "what": "items", "reason": "ids"}
+    assert value(samples, "surefoot_collector_refusals_total", **labels) == 3
+    assert value(samples, "surefoot_collector_oldest_sealed_seconds") == 4.5
 
 
 def test_a_collector_that_refuses_says_why(samples: list[Sample]) -> None:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 import typer
 
-from surefoot.cli import agent, artefacts, config, demo, serve, slo, sql
+from surefoot.cli import agent, artefacts, config, demo, serve, slo, sql, token
 from surefoot.errors import SurefootError
 
 app = typer.Typer(
@@ -30,6 +30,7 @@ sql.register(app)
 slo.register(app)
 artefacts.register(app)
 config.register(app)
+token.register(app)
 
 
 def _print_version(wanted: bool) -> None:

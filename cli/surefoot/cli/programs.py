@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -21,18 +22,7 @@ def programs(settings: Settings) -> list[Program]:
     def collector(ready: Mapping[str, Any]) -> list[str]:
         grpc = _port(f"grpc://{ready['grpc']}") if "grpc" in ready else settings.port_grpc
         http = _port(ready["http"]) if "http" in ready else settings.port_http
-        return [
-            *("-m", "surefoot.collector"),
-            *("--spool", str(settings.spool_path)),
-            *("--status", str(settings.status_path)),
-            *("--host", settings.host),
-            *("--port-grpc", str(grpc)),
-            *("--port-http", str(http)),
-            *("--max-request-bytes", str(settings.max_request_bytes)),
-            *("--segment-bytes", str(settings.segment_bytes)),
-            *("--segment-seconds", str(settings.segment_seconds)),
-            *("--max-backlog-bytes", str(settings.max_backlog_bytes)),
-        ]
+        return ["-m", "surefoot.collector", *_collector_flags(settings, port_grpc=grpc, port_http=http)]
 
     def writer(_ready: Mapping[str, Any]) -> list[str]:
         return ["-m", "surefoot.processors.writer"]
@@ -40,7 +30,8 @@ def programs(settings: Settings) -> list[Program]:
     def jobs(_ready: Mapping[str, Any]) -> list[str]:
         return ["-m", "surefoot.processors.jobs"]
 
-    web_environment = dict(environment)
+    # The page asks for no password: it leaves loopback only by a setting of its own.
+    web_environment = {**environment, "SUREFOOT_HOST": settings.host_web}
 
     def web(ready: Mapping[str, Any]) -> list[str]:
         if "web" in ready:
@@ -53,6 +44,27 @@ def programs(settings: Settings) -> list[Program]:
         Program("jobs", jobs, environment),
         Program("web", web, web_environment),
     ]
+
+
+def _collector_flags(settings: Settings, **ports: int) -> list[str]:
+    """A flag for each field of the collector's Config that is a setting too, and for its folders."""
+    from surefoot.collector.config import Config
+
+    values = {
+        **{field.name: getattr(settings, field.name, None) for field in dataclasses.fields(Config)},
+        "spool": settings.spool_path,
+        "status": settings.status_path,
+        "tokens": settings.tokens_path if settings.tokens is not None or settings.tokens_path.exists() else None,
+        **ports,
+    }
+    flags: list[str] = []
+    for name, value in values.items():
+        flag = name.replace("_", "-")
+        if isinstance(value, bool):
+            flags.append(f"--{flag}" if value else f"--no-{flag}")
+        elif value is not None:
+            flags.append(f"--{flag}={value}")  # in one word: a value may begin with a dash
+    return flags
 
 
 def _port(url: str) -> int:

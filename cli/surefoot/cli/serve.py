@@ -21,10 +21,15 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     home: Path | None = typer.Option(None, help="Folder for lake, spool, slos and status."),
-    host: str | None = typer.Option(None, help="Address to listen on; loopback by default."),
+    host: str | None = typer.Option(None, help="Address the collector listens on; loopback by default."),
     port_grpc: int | None = typer.Option(None, help="OTLP/gRPC port; 0 = any free port. Default 4317."),
     port_http: int | None = typer.Option(None, help="OTLP/HTTP port; 0 = any free port. Default 4318."),
     port_web: int | None = typer.Option(None, help="Metrics, page and API port; 0 = any free port. Default 4380."),
+    tls_certificate: Path | None = typer.Option(None, help="PEM file: the collector speaks TLS with it."),
+    tls_key: Path | None = typer.Option(None, help="PEM file with the certificate's private key."),
+    insecure_open: bool | None = typer.Option(
+        None, "--insecure-open", help="Open the collector to the network without TLS or tokens all the same."
+    ),
     ready_json: bool = typer.Option(False, "--ready-json", help="Print one JSON line with the addresses once ready."),
 ) -> None:
     """Receive OTLP, keep it, derive runs, judge SLOs, show them. Stops on Ctrl-C or SIGTERM."""
@@ -33,7 +38,16 @@ def serve(
     from surefoot.processors import status
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="surefoot: %(levelname)s %(message)s")
-    settings = load(home=home, host=host, port_grpc=port_grpc, port_http=port_http, port_web=port_web)
+    settings = load(
+        home=home,
+        host=host,
+        port_grpc=port_grpc,
+        port_http=port_http,
+        port_web=port_web,
+        tls_certificate=tls_certificate,
+        tls_key=tls_key,
+        insecure_open=insecure_open,
+    )
     settings.slos_path.mkdir(parents=True, exist_ok=True)
     supervisor = Supervisor(programs(settings), partial(status.publish, settings.status_path, "supervisor"))
     with stop_on_signals(supervisor):

@@ -39,7 +39,9 @@ _OTHERS: Final = (
     "surefoot_runs_ended_total",
     "surefoot_collector_items_total",
     "surefoot_collector_requests_total",
+    "surefoot_collector_refusals_total",
     "surefoot_collector_backlog_bytes",
+    "surefoot_collector_oldest_sealed_seconds",
     "surefoot_collector_accepting",
     "surefoot_quarantined_files",
     "surefoot_writer_rows_total",
@@ -152,11 +154,21 @@ def _collector(collector: dict[str, Any]) -> Iterator[Metric]:
         family = {"items": items, "requests": requests}.get(what)
         if family is not None:
             family.add_metric([count["signal"], count["transport"], result], count["total"])
-    yield from (items, requests)
+    refusals = CounterMetricFamily(
+        "surefoot_collector_refusals",
+        "Requests and items (spans, log records, data points) that were not taken, by reason.",
+        labels=["signal", "transport", "what", "reason"],
+    )
+    for count in collector.get("refusals", []):
+        refusals.add_metric([count["signal"], count["transport"], count["what"], count["reason"]], count["total"])
+    yield from (items, requests, refusals)
     if collector:
         yield _gauge(
             "surefoot_collector_backlog_bytes", "Acknowledged, not yet in the lake.", collector["backlog_bytes"]
         )
+        age = collector.get("oldest_sealed_seconds")
+        if age is not None:
+            yield _gauge("surefoot_collector_oldest_sealed_seconds", "Age of the oldest segment for the writer.", age)
         accepting = GaugeMetricFamily(
             "surefoot_collector_accepting",
             "1 while requests are accepted, 0 while they are deferred.",

@@ -17,6 +17,7 @@ from typing import Any, Final
 # The module turns its own types off.
 from opentelemetry.instrumentation.distro import BaseDistro, DefaultDistro  # type: ignore[attr-defined]
 
+from surefoot.instrumentation import choosing
 from surefoot.instrumentation.errors import PipelineError
 
 NAME: Final = "surefoot"
@@ -46,7 +47,9 @@ def why_inert(environ: Mapping[str, str], variable: str) -> str | None:
 
 
 class SurefootDistro(BaseDistro):  # type: ignore[misc]  # see its import
-    """Loads instrumentors one by one and survives those that crash."""
+    """Loads instrumentors one by one, at most one per library, and survives those that crash."""
+
+    _choices: dict[tuple[str, str], choosing.Choice] | None = None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Steps aside for the next distro unless ours is the one that is meant."""
@@ -61,7 +64,13 @@ class SurefootDistro(BaseDistro):  # type: ignore[misc]  # see its import
         set_defaults(os.environ)
 
     def load_instrumentor(self, entry_point: EntryPoint, **kwargs: Any) -> None:
-        """Activate one instrumentor. One that crashes is reported, and the others go on."""
+        """Activate one instrumentor if it is the chosen one. One that crashes is reported, and the others go on."""
+        choice = self._choice(entry_point)
+        if choice.why_off is not None:
+            log.info("The instrumentor %s is off: %s.", choosing.distribution(entry_point), choice.why_off)
+            return
+        if choice.rivals:
+            log.info("%s is used, and not %s.", choosing.distribution(entry_point), ", ".join(choice.rivals))
         try:
             super().load_instrumentor(entry_point, **kwargs)
         except ModuleNotFoundError as error:
@@ -74,6 +83,16 @@ class SurefootDistro(BaseDistro):  # type: ignore[misc]  # see its import
                 type(error).__name__,
                 error,
             )
+
+    def _choice(self, entry_point: EntryPoint) -> choosing.Choice:
+        if self._choices is None:
+            entries = entry_points(group=choosing.GROUP)
+            try:
+                self._choices = choosing.choose(entries, os.environ)
+            except ValueError as error:
+                log.warning("%s. It is ignored.", error)
+                self._choices = choosing.choose(entries, {})
+        return self._choices.get(choosing.key(entry_point), choosing.Choice(None))
 
 
 class SurefootConfigurator:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from opentelemetry.instrumentation.dependencies import get_dist_dependency_conflicts
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from surefoot.instrumentation import content, distro, native, pipeline
+from surefoot.instrumentation import choosing, content, distro, native, pipeline
 from surefoot.instrumentation.delivery import Export
 
 State = Literal["active", "skipped", "broken"]
@@ -76,7 +76,7 @@ def diagnose(environ: Mapping[str, str], endpoint: str | None = None) -> Diagnos
         versions=_versions(),
         distros=_entries(environ, distro.DISTRO_GROUP, distro.DISTRO_VARIABLE),
         configurators=_entries(environ, distro.CONFIGURATOR_GROUP, distro.CONFIGURATOR_VARIABLE),
-        instrumentors=[_instrumentor(entry, environ) for entry in entry_points(group="opentelemetry_instrumentor")],
+        instrumentors=_instrumentors(environ),
         native=[_native(emitter) for emitter in native.NATIVE],
         capture_on_spans=capture.spans,
         capture_on_events=capture.events,
@@ -120,10 +120,21 @@ def _entry(entry: EntryPoint, used: str | None, named: str | None, why_not_ours:
     return Finding(entry.name, _package(entry), "skipped", f"{used} is used")
 
 
-def _instrumentor(entry: EntryPoint, environ: Mapping[str, str]) -> Finding:
+def _instrumentors(environ: Mapping[str, str]) -> list[Finding]:
+    entries = entry_points(group=choosing.GROUP)
+    try:
+        choices = choosing.choose(entries, environ)
+    except ValueError as error:
+        return [Finding(choosing.VARIABLE, "", "broken", str(error)), *_instrumentors({})]
+    return [_instrumentor(entry, environ, choices[choosing.key(entry)]) for entry in entries]
+
+
+def _instrumentor(entry: EntryPoint, environ: Mapping[str, str], choice: choosing.Choice) -> Finding:
     disabled = [name.strip() for name in environ.get("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "").split(",")]
     if entry.name in disabled or "*" in disabled:
         return Finding(entry.name, _package(entry), "skipped", "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS names it")
+    if choice.why_off is not None:
+        return Finding(entry.name, _package(entry), "skipped", choice.why_off)
     if entry.dist is not None and (conflict := get_dist_dependency_conflicts(entry.dist)) is not None:
         return Finding(entry.name, _package(entry), "skipped", str(conflict))
     try:

@@ -16,6 +16,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from support.otlp_clients import JSON, PATHS, Answer, Collector, post
+from support.otlp_json import message_of
 from surefoot.collector.segment import Signal
 from surefoot.collector.testing import RunningCollector
 
@@ -48,7 +49,7 @@ def kept_span(collector: Collector, **changes: Any) -> Any:
     answer = send(collector, traces(span(**changes)))
     assert (answer.code, answer.body) == (200, b"{}")
     (kept,) = collector.kept()
-    return ExportTraceServiceRequest.FromString(kept.body).resource_spans[0].scope_spans[0].spans[0]
+    return message_of(kept, ExportTraceServiceRequest).resource_spans[0].scope_spans[0].spans[0]
 
 
 def refused(collector: Collector, content: Any, signal: Signal = Signal.TRACES) -> str:
@@ -127,7 +128,7 @@ def test_j1_an_id_that_is_not_hex_costs_its_span_and_not_the_batch(collector: Co
     assert (answer.code, partial["rejectedSpans"]) == (200, "1")
     assert "'wrong'" in partial["errorMessage"]
     (kept,) = collector.kept()
-    assert len(ExportTraceServiceRequest.FromString(kept.body).resource_spans[0].scope_spans[0].spans) == 1
+    assert len(message_of(kept, ExportTraceServiceRequest).resource_spans[0].scope_spans[0].spans) == 1
 
 
 def test_j2_enums_are_integers(collector: Collector) -> None:
@@ -234,7 +235,7 @@ def test_logs_and_metrics_of_every_kind(collector: Collector) -> None:
     for signal, kind in requests.items():
         content = json.loads((FIXTURES / f"{signal.name.lower()}.json").read_text())
         assert send(collector, content, signal).code == 200
-        kept = kind.FromString(collector.kept()[-1].body)
+        kept = message_of(collector.kept()[-1], kind)
         if signal is Signal.LOGS:
             record = kept.resource_logs[0].scope_logs[0].log_records[0]
             assert (record.trace_id.hex(), record.span_id.hex()) == (TRACE, SPAN)
@@ -274,7 +275,7 @@ def test_the_protocols_own_examples_are_kept(collector: Collector, name: str, si
     assert post(collector.running, PATHS[signal], text.encode(), JSON).body == b"{}"
     (kept,) = collector.kept()
     # Back to JSON with the official library; ids go there as base64, so they are put back to hex.
-    again = json_format.MessageToDict(kind.FromString(kept.body), use_integers_for_enums=True)
+    again = json_format.MessageToDict(message_of(kept, kind), use_integers_for_enums=True)
     assert plain(again) == plain(json.loads(text))
 
 

@@ -47,7 +47,7 @@ def parse(body: bytes, message: Message) -> None:
         raise BadRequestError(f"The body is not JSON: {error}.") from error
     if not isinstance(data, dict):
         raise BadRequestError(f"The body must be a JSON object, it is {_kind(data)}.")
-    _fill(message, data, "", 0)
+    fill(message, data, "")
 
 
 @cache
@@ -55,26 +55,38 @@ def _fields(descriptor: Descriptor) -> dict[str, FieldDescriptor]:
     return {field.json_name: field for field in descriptor.fields}
 
 
-def _fill(message: Message, data: dict[str, Any], path: str, depth: int) -> None:
-    if depth > _DEEPEST:
+def fill(message: Message, content: Any, path: str, levels: int = _DEEPEST) -> None:
+    """Fill a message from parsed JSON, at most so many ``levels`` deep. ``path`` is told when something is wrong.
+
+    Of two members of a oneof, which the protocol does not allow, the one with the lower number counts.
+    """
+    data = _object(content, path)
+    if levels < 0:
         raise BadRequestError(f"{path[:80]}...: nested too deeply.")
     fields = _fields(message.DESCRIPTOR)
     for key, value in data.items():
         field = fields.get(key)
-        if field is None or value is None:  # unknown keys are ignored; null is the default
+        if field is None or value is None or _is_taken(message, field):  # unknown keys are ignored; null is the default
             continue
         place = f"{path}.{key}" if path else key
         if field.is_repeated:
-            _fill_list(message, field, value, place, depth)
+            _fill_list(message, field, value, place, levels)
         elif field.message_type is not None:
             child = getattr(message, field.name)
             child.SetInParent()
-            _fill(child, _object(value, place), place, depth + 1)
+            fill(child, value, place, levels - 1)
         else:
             setattr(message, field.name, _scalar(field, value, place))
 
 
-def _fill_list(message: Message, field: FieldDescriptor, value: Any, place: str, depth: int) -> None:
+def _is_taken(message: Message, field: FieldDescriptor) -> bool:
+    if field.containing_oneof is None:
+        return False
+    other = message.WhichOneof(field.containing_oneof.name)
+    return other is not None and message.DESCRIPTOR.fields_by_name[other].number < field.number
+
+
+def _fill_list(message: Message, field: FieldDescriptor, value: Any, place: str, levels: int) -> None:
     if not isinstance(value, list):
         raise BadRequestError(f"{place}: expected a list, got {_kind(value)}.")
     target = getattr(message, field.name)
@@ -83,7 +95,7 @@ def _fill_list(message: Message, field: FieldDescriptor, value: Any, place: str,
         return
     for number, item in enumerate(value):
         where = f"{place}[{number}]"
-        _fill(target.add(), _object(item, where), where, depth + 1)
+        fill(target.add(), item, where, levels - 1)
 
 
 def _scalar(field: FieldDescriptor, value: Any, place: str) -> Any:

@@ -15,7 +15,7 @@ from surefoot.collector.errors import RefusedError, RetryableError
 from surefoot.collector.limits import Limits
 from surefoot.collector.log import DurableLog
 from surefoot.collector.rate import Rate
-from surefoot.collector.segment import Encoding, Record, Signal
+from surefoot.collector.segment import Record, Signal
 from surefoot.collector.validate import Checked, check
 
 
@@ -75,7 +75,7 @@ class Receiver:
             raise
         stored: Future[None]
         if checked.items:
-            record = Record(signal, Encoding.PROTOBUF, time.time_ns(), source, checked.body)
+            record = Record(signal, checked.encoding, time.time_ns(), source, checked.body)
             stored = self._log.append(record)
         else:  # an empty request is a success and nothing to keep
             stored = Future()

@@ -47,9 +47,10 @@ class Signal(enum.IntEnum):
 
 
 class Encoding(enum.IntEnum):
-    """How a record's body is encoded."""
+    """How a record's body is encoded. JSON is OTLP/JSON in the one form that ``json_typed`` writes."""
 
     PROTOBUF = 1
+    JSON = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 The body is parsed with upb, which is stricter than the writer's decoder (nesting, UTF-8). A span, log record or data
 point whose ids cannot be ids, or that is beyond the limits, is rejected alone: only then is the body written anew
-without it; otherwise it is kept byte for byte.
+without it; otherwise it is kept byte for byte. JSON that is in order stays JSON, in canonical form; where one thing is
+not, all of it becomes protobuf.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from surefoot.collector import json_codec
+from surefoot.collector import json_codec, json_typed
 from surefoot.collector.errors import BadRequestError
 from surefoot.collector.limits import (
     Limits,
@@ -34,7 +35,7 @@ from surefoot.collector.limits import (
     parse_shallow,
     values_problem,
 )
-from surefoot.collector.segment import Signal
+from surefoot.collector.segment import Encoding, Signal
 
 REQUESTS: dict[Signal, type[Message]] = {
     Signal.TRACES: ExportTraceServiceRequest,
@@ -66,6 +67,7 @@ class Checked:
     rejected: int
     message: str
     reasons: Mapping[str, int] = field(default_factory=dict)  # rejected items by reason
+    encoding: Encoding = Encoding.PROTOBUF
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,9 @@ def check(signal: Signal, body: bytes, *, is_json: bool = False, limits: Limits 
     limits = limits or Limits()
     kind = REQUESTS[signal]
     if is_json:
+        rewritten = json_typed.rewrite(kind, body, limits)
+        if rewritten is not None:
+            return Checked(rewritten.body, rewritten.items, 0, "", encoding=Encoding.JSON)
         message = kind()
         json_codec.parse(body, message)
         # Parsed again from its own bytes: that is what enforces upb's limits on nesting and text.

@@ -66,6 +66,7 @@ _STATUS: dict[type[RefusedError], int] = {
 }
 # A connection that is made just then and says nothing holds the library for all of it (1 of 12 stops under load).
 _GRACE_SECONDS = 2.0
+_LINGER_SECONDS = 10.0  # a sender in the middle of a body that is refused gets so long to see the refusal
 
 
 class HttpServer:
@@ -88,7 +89,11 @@ class HttpServer:
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="otlp-http")
         self._loop = asyncio.new_event_loop()
         self._runner = web.AppRunner(
-            self._application(config), auto_decompress=False, access_log=None, shutdown_timeout=_GRACE_SECONDS
+            self._application(config),
+            auto_decompress=False,
+            access_log=None,
+            shutdown_timeout=_GRACE_SECONDS,
+            lingering_time=min(_LINGER_SECONDS, self._patience),
         )
         self._loop.run_until_complete(self._listen(config, certificates))
         self._thread = threading.Thread(target=self._loop.run_forever, name="otlp-http")
@@ -168,7 +173,6 @@ class HttpServer:
             async with asyncio.timeout(self._patience):
                 return await request.read()
         except TimeoutError:
-            request.protocol.force_close()
             raise web.HTTPRequestTimeout(text=f"The body did not arrive within {self._patience:g} s.") from None
 
     def _take(self, signal: Signal, body: bytes, coding: str, is_json: bool, source: str) -> Receipt:
@@ -222,6 +226,8 @@ def _refusal(request: web.Request, error: web.HTTPException) -> web.Response:
     }
     message = messages.get(error.status, error.text or error.reason)
     response = _response(request, error.status, responses.failure(_CODES.get(error.status, INVALID_ARGUMENT), message))
+    if error.status == web.HTTPRequestTimeout.status_code:
+        response.force_close()  # what may come yet is no request
     if "Allow" in error.headers:
         response.headers["Allow"] = error.headers["Allow"]
     return response

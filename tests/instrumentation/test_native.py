@@ -102,3 +102,23 @@ def test_an_agent_inside_an_agent_run_is_its_sub_run(run: Run, collector: Collec
     (desk,) = (span for span in collector.spans if span.name == "invoke_agent desk")
     inner = [s for s in collector.spans if s.name == "invoke_agent forecaster" and s.trace_id == desk.trace_id]
     assert [span.parent_span_id for span in inner] == [desk.span_id]
+
+
+def test_a_run_is_announced_also_where_its_attributes_come_after_its_start(run: Run, collector: Collector) -> None:
+    """Google ADK names its span by the conventions and sets the attributes later."""
+    done = run(
+        """
+        from opentelemetry import trace
+        from surefoot.instrumentation import init
+        init()
+        for name in ("invoke_agent late", "invoke_agent", "invoke_workflow late"):
+            with trace.get_tracer("gcp.vertex.agent").start_as_current_span(name):
+                pass
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    (started,) = collector.events("surefoot.run.started")
+    assert {pair.key: plain(pair.value) for pair in started.attributes} == {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "late",
+    }

@@ -182,8 +182,14 @@ class RunStartedProcessor(SpanProcessor):
     """Sends the start event for agent runs that other instrumentations record. The SDK sends its own."""
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Recognise a run by its operation and say that it began."""
-        attributes = span.attributes or {}
+        """Recognise a run by its operation and say that it began.
+
+        Google ADK sets attributes only after the start, so a span that has no operation yet is told by its name.
+        """
+        attributes = dict(span.attributes or {})
+        operation, _, agent = span.name.partition(" ")
+        if agent and attributes.setdefault(semconv.OPERATION_NAME, operation) == semconv.INVOKE_AGENT:
+            attributes.setdefault(semconv.AGENT_NAME, agent)
         if attributes.get(semconv.OPERATION_NAME) != semconv.INVOKE_AGENT:
             return
         if span.instrumentation_scope is None or span.instrumentation_scope.name != emit.SCOPE:

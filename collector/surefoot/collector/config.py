@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from surefoot.collector.limits import Limits
+from surefoot.collector.limits import DEEPEST, Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Config:
     max_request_bytes: Annotated[int, "largest request after decompression"] = 64 << 20
     max_attributes: Annotated[int, "attributes of one span, event, link, log record, data point, resource"] = 4096
     max_value_bytes: Annotated[int, "length of one attribute's value or one log record's body"] = 16 << 20
-    max_nesting: Annotated[int, "lists and maps inside each other in one value, at most 47"] = 32
+    max_nesting: Annotated[int, "lists and maps inside each other in one value"] = DEEPEST
     max_events: Annotated[int, "events of one span"] = 4096
     max_links: Annotated[int, "links of one span"] = 4096
     max_requests_per_second: Annotated[float, "requests of one source, a second's worth at once; 0 = any number"] = 0.0

@@ -17,6 +17,10 @@ class SpoolError(CollectorError):
     """A spool folder that cannot be used."""
 
 
+class SpoolLockedError(SpoolError):
+    """A spool that another collector works on."""
+
+
 class AddressError(UnreachableError):
     """An address that cannot be listened on."""
 
@@ -73,6 +77,12 @@ class BackloggedError(UnavailableError):
     """Too much waits for the lake."""
 
     reason = "backlog"
+
+
+class SlowError(UnavailableError):
+    """The request did not arrive in time; on another day the network may be faster."""
+
+    reason = "slow"
 
 
 class ThrottledError(RetryableError):

@@ -14,12 +14,12 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import unquote
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 from google.protobuf.message import Message
 from google.rpc.code_pb2 import (
-    DEADLINE_EXCEEDED,
     INTERNAL,
     INVALID_ARGUMENT,
     NOT_FOUND,
@@ -39,6 +39,7 @@ from surefoot.collector.errors import (
     BadRequestError,
     RefusedError,
     RetryableError,
+    SlowError,
     ThrottledError,
     TooLargeError,
     UnauthenticatedError,
@@ -53,9 +54,10 @@ log = logging.getLogger("surefoot.collector")
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
+IMPORT_HEADER = "Surefoot-Import"  # the name of the file that a request comes from, percent-encoded
 _PATHS = {"/v1/traces": Signal.TRACES, "/v1/logs": Signal.LOGS, "/v1/metrics": Signal.METRICS}
-_CODES = {404: NOT_FOUND, 405: UNIMPLEMENTED, 408: DEADLINE_EXCEEDED, 413: RESOURCE_EXHAUSTED}
-_REASONS = {408: "slow", 413: "too_large", 415: "content_type"}
+_CODES = {404: NOT_FOUND, 405: UNIMPLEMENTED, 413: RESOURCE_EXHAUSTED}
+_REASONS = {413: "too_large", 415: "content_type"}
 _STATUS: dict[type[RefusedError], int] = {
     BadRequestError: 400,
     UnauthenticatedError: 401,
@@ -63,9 +65,11 @@ _STATUS: dict[type[RefusedError], int] = {
     ThrottledError: 429,
     UnavailableError: 503,
     BackloggedError: 503,
+    SlowError: 503,
 }
 # A connection that is made just then and says nothing holds the library for all of it (1 of 12 stops under load).
 _GRACE_SECONDS = 2.0
+_RETRY_SECONDS = 5.0
 _LINGER_SECONDS = 10.0  # a sender in the middle of a body that is refused gets so long to see the refusal
 
 
@@ -153,12 +157,15 @@ class HttpServer:
 
     def _handler(self, signal: Signal) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:
-            source = self._receiver.enter(signal, "http", request.headers.get("Authorization"))
+            source = _source(request, self._receiver.enter(signal, "http", request.headers.get("Authorization")))
             try:
                 is_json, coding = _content_type(request) == JSON, _content_coding(request)
                 body = await self._read(request)
             except web.HTTPException as error:
                 self._receiver.refuse(signal, "http", _REASONS.get(error.status, "malformed"))
+                raise
+            except SlowError as error:
+                self._receiver.refuse(signal, "http", error.reason, again=True)
                 raise
             receipt = await asyncio.get_running_loop().run_in_executor(
                 self._pool, self._take, signal, body, coding, is_json, source
@@ -173,7 +180,7 @@ class HttpServer:
             async with asyncio.timeout(self._patience):
                 return await request.read()
         except TimeoutError:
-            raise web.HTTPRequestTimeout(text=f"The body did not arrive within {self._patience:g} s.") from None
+            raise SlowError(f"The body did not arrive within {self._patience:g} s.", _RETRY_SECONDS) from None
 
     def _take(self, signal: Signal, body: bytes, coding: str, is_json: bool, source: str) -> Receipt:
         try:
@@ -206,7 +213,8 @@ async def _status_bodies(request: web.Request, handler: Handler) -> web.StreamRe
             response.headers["Retry-After"] = str(max(1, math.ceil(error.retry_seconds)))
         if isinstance(error, UnauthenticatedError):
             response.headers["WWW-Authenticate"] = 'Bearer realm="surefoot"'
-            response.force_close()  # its body is not read
+        if isinstance(error, (UnauthenticatedError, SlowError)):
+            response.force_close()  # what comes yet is a body that nobody reads
         return response
     except web.HTTPException as error:
         return _refusal(request, error)
@@ -226,8 +234,6 @@ def _refusal(request: web.Request, error: web.HTTPException) -> web.Response:
     }
     message = messages.get(error.status, error.text or error.reason)
     response = _response(request, error.status, responses.failure(_CODES.get(error.status, INVALID_ARGUMENT), message))
-    if error.status == web.HTTPRequestTimeout.status_code:
-        response.force_close()  # what may come yet is no request
     if "Allow" in error.headers:
         response.headers["Allow"] = error.headers["Allow"]
     return response
@@ -242,6 +248,14 @@ def _content_type(request: web.Request) -> str:
     if kind not in (PROTOBUF, JSON):
         raise web.HTTPUnsupportedMediaType(text=f"Content-Type {kind[:60]!r} is not known; send {PROTOBUF} or {JSON}.")
     return kind
+
+
+def _source(request: web.Request, source: str) -> str:
+    """What is kept as the source of the rows: for `surefoot import` the file, and who sent it if not just anybody."""
+    file = request.headers.get(IMPORT_HEADER)
+    if file is None:
+        return source
+    return f"import:{unquote(file)}" if source == "http" else f"import:{unquote(file)} by {source}"
 
 
 def _content_coding(request: web.Request) -> str:

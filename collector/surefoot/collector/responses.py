@@ -20,6 +20,7 @@ from surefoot.collector.errors import (
     IncompleteError,
     RefusedError,
     RetryableError,
+    SlowError,
     ThrottledError,
     TooLargeError,
     UnauthenticatedError,
@@ -39,6 +40,7 @@ _CODES: dict[type[RefusedError], int] = {
     UnauthenticatedError: UNAUTHENTICATED,
     UnavailableError: UNAVAILABLE,
     BackloggedError: UNAVAILABLE,
+    SlowError: UNAVAILABLE,
     ThrottledError: RESOURCE_EXHAUSTED,
 }
 

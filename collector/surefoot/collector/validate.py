@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError, Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
@@ -70,8 +70,7 @@ class Checked:
     encoding: Encoding = Encoding.PROTOBUF
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(NamedTuple):
     """Items of one list, and what they share."""
 
     resource: Any
@@ -109,8 +108,9 @@ def check(signal: Signal, body: bytes, *, is_json: bool = False, limits: Limits 
             request.ParseFromString(body)
         except DecodeError as error:
             raise BadRequestError(f"The body is not an OTLP {request.DESCRIPTOR.name}: {error}.") from error
-    longest = longest_item(body)
-    look = _Look(limits, deep, len(body) > limits.value_bytes, longest >= limits.shortest_bad)
+    fewest = limits.shortest_bad
+    numerous = len(body) >= fewest and longest_item(body) >= fewest
+    look = _Look(limits, deep, len(body) > limits.value_bytes, numerous)
     return _reject_bad(request, body, _GROUPS[signal](request), _SUSPECTS[signal], _PROBLEM[signal], look)
 
 
@@ -129,15 +129,18 @@ def _reject_bad(
         shared = _shared_problem(group, look)
         everything = shared is not None or look.deep or look.large
         numbers = range(len(group.items)) if everything else suspects(group.items, look)
+        items += len(group.items)
+        if not numbers:
+            continue
         bad = [(n, why) for n in numbers if (why := shared or _item_problem(group.items[n], problem, look)) is not None]
-        items += len(group.items) - len(bad)
+        items -= len(bad)
         reasons.update(why.reason for _, why in bad)
         named += [why.text for _, why in bad[: _NAMED - len(named)]]
         for number, _ in reversed(bad):
             del group.items[number]
-    rejected = reasons.total()
-    if rejected == 0:
+    if not reasons:
         return Checked(body, items, 0, "")
+    rejected = reasons.total()
     more = f" and {rejected - len(named)} more" if rejected > len(named) else ""
     text = f"Rejected {rejected}: {'; '.join(named)}{more}."
     return Checked(request.SerializeToString(), items, rejected, text, reasons)

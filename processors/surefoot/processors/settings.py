@@ -67,7 +67,7 @@ class Settings(BaseSettings):
     max_value_bytes: int = Field(
         default=16 << 20, gt=0, description="Length of one attribute's value or one log record's body."
     )
-    max_nesting: int = Field(default=32, ge=0, le=47, description="Lists and maps inside each other in one value.")
+    max_nesting: int = Field(default=47, ge=0, le=47, description="Lists and maps inside each other in one value.")
     max_events: int = Field(default=4096, ge=0, description="Events of one span.")
     max_links: int = Field(default=4096, ge=0, description="Links of one span.")
     max_requests_per_second: float = Field(

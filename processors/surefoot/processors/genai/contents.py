@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from functools import lru_cache
 from typing import Any, Final
 
@@ -90,7 +90,12 @@ def _split(maps: pa.MapArray, wanted: ContentKeys) -> tuple[pa.MapArray, Any, pa
 
 @lru_cache(maxsize=1 << 16)
 def _is_named(key: str, patterns: frozenset[str]) -> bool:
-    return any(fnmatchcase(key, pattern) for pattern in patterns)
+    return _pattern(patterns).fullmatch(key) is not None
+
+
+@lru_cache(maxsize=64)
+def _pattern(patterns: frozenset[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, patterns)) or r"(?!)")
 
 
 def _rows(owners: pa.Table, rows: Any, names: pa.Array, values: pa.Array) -> pa.Table:

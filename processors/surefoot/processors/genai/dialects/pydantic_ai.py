@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from surefoot.instrumentation import semconv
 from surefoot.processors.genai.dialects import otel_genai
-from surefoot.processors.genai.dialects.dialect import Dialect
+from surefoot.processors.genai.dialects.dialect import Dialect, span_name
+from surefoot.processors.genai.dialects.reading import words
 
 DIALECT = Dialect(
     name="pydantic_ai",
@@ -15,11 +16,14 @@ DIALECT = Dialect(
     markers=frozenset({"pydantic_ai."}),
     columns={
         **otel_genai.COLUMNS,
+        "operation": (
+            otel_genai.OPERATION,
+            span_name(words({"agent run": semconv.INVOKE_AGENT, "running tool": semconv.EXECUTE_TOOL})),
+        ),
         "agent_name": (semconv.AGENT_NAME, "agent_name"),
         "request_model": (semconv.REQUEST_MODEL, "model_name"),
         "time_to_first_chunk": (semconv.TIME_TO_FIRST_CHUNK, "gen_ai.client.operation.time_to_first_chunk"),
     },
-    operations=otel_genai.DIALECT.operations,
     contents=frozenset(
         {
             "all_messages_events",

@@ -63,7 +63,7 @@ def derived(spans: list[Span], events: list[Event], later: float = 5000.0) -> Tr
 
 
 def test_the_captures_are_there() -> None:
-    assert len(CAPTURES) == 27
+    assert len(CAPTURES) == 29
 
 
 @pytest.mark.parametrize("name", CAPTURES)

@@ -130,7 +130,8 @@ def test_the_openai_and_langchain_instrumentations() -> None:
     ]
 
 
-CAPTURED = sorted(path.name for path in FOLDER.glob("*.json") if path.name != "truth.json")
+# Instrumentations that name contents as the conventions do; test_dialects looks at the texts in all others.
+CAPTURED = sorted(path.name for path in FOLDER.glob("*.json") if re.search("otel-genai|util-genai|native-v", path.name))
 IS_CONTENT = re.compile(
     r"gen_ai\.(input|output)\.messages|gen_ai\.system_instructions|gen_ai\.tool\.(definitions|call\.(arguments|result))"
     r"|tool_arguments|tool_response|final_result|pydantic_ai\.all_messages|model_request_parameters"

@@ -19,6 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from surefoot.collector.json_codec import parse
 from surefoot.collector.segment import Encoding, Record, Signal
 from surefoot.processors.genai.columns import canonical_logs, canonical_spans
+from surefoot.processors.lake.schema import SPANS
 from surefoot.processors.otlp.decode import decode_logs, decode_spans
 
 FOLDER = Path(__file__).parent.parent / "captures"
@@ -52,7 +53,9 @@ def capture(name: str) -> Capture:
     logs = FOLDER / name.replace(".json", ".logs.json")
     return Capture(
         name,
-        canonical_spans(decode_spans([_record(FOLDER / name, Signal.TRACES, ExportTraceServiceRequest)]))[0],
+        canonical_spans(decode_spans([_record(FOLDER / name, Signal.TRACES, ExportTraceServiceRequest)]))[0].cast(
+            SPANS
+        ),
         canonical_logs(decode_logs([_record(logs, Signal.LOGS, ExportLogsServiceRequest)] if logs.exists() else []))[0],
         truth().get(name, {}),
     )

@@ -19,7 +19,7 @@ from surefoot.instrumentation import semconv
 from surefoot.processors.dictionaries import plain_type
 from surefoot.processors.genai.contents import ContentKeys, split_contents, split_event_contents, split_log_contents
 from surefoot.processors.genai.dialects import DIALECTS, reading
-from surefoot.processors.genai.resolve import NONE, Flat, Resolver, of_scopes, recognise
+from surefoot.processors.genai.resolve import NONE, Flat, Resolver, is_of, numbers_of, of_scopes, recognise
 from surefoot.processors.genai.values import as_float, as_int, as_text, on_distinct
 from surefoot.processors.lake.schema import CONTENTS, LOGS, SPANS
 
@@ -111,7 +111,7 @@ def _cleaner(read: Callable[[str], str]) -> Callable[[pa.StringArray], pa.String
 
 def _with_cache(columns: dict[str, pa.Array], dialects: Any) -> pa.Array:
     """Input tokens as the conventions count them: with what was read from a cache, or written to it."""
-    excluding = np.isin(dialects, [number for number, dialect in enumerate(DIALECTS) if dialect.input_excludes_cache])
+    excluding = is_of(dialects, [number for number, dialect in enumerate(DIALECTS) if dialect.input_excludes_cache])
     told = columns["input_tokens"]
     if not excluding.any():
         return told
@@ -121,7 +121,7 @@ def _with_cache(columns: dict[str, pa.Array], dialects: Any) -> pa.Array:
 
 def _contents_of(dialects: Any) -> ContentKeys:
     """Which keys are contents, and in which rows (None: all)."""
-    bare = [(number, _BARE_CONTENTS[number]) for number in np.unique(dialects).tolist() if number != NONE]
+    bare = [(number, _BARE_CONTENTS[number]) for number in numbers_of(dialects) if number != NONE]
     return [(_CONTENTS, None), *((keys, dialects == number) for number, keys in bare if keys)]
 
 
@@ -137,11 +137,6 @@ def _typed(column: Any, kind: pa.DataType) -> Any:
 
 _CONVERTERS = {"string": as_text, "int64": as_int, "double": as_float}
 _CLEANERS: Final = {
-    "operation": _cleaner(str),
-    "agent_name": _cleaner(str),
-    "conversation_id": _cleaner(str),
-    "tool_name": _cleaner(str),
-    "tool_call_id": _cleaner(str),
     "provider_name": _cleaner(reading.provider),
     "request_model": _cleaner(reading.model),
     "response_model": _cleaner(reading.model),

@@ -73,6 +73,18 @@ def of_scopes(scopes: pa.DictionaryArray) -> Any:
     return np.array([*(number for _, number in _numbered(scopes)), NONE])[codes_of(scopes)]
 
 
+def numbers_of(dialects: Any) -> list[int]:
+    """The numbers that occur, in order."""
+    return (np.flatnonzero(np.bincount(dialects - NONE)) + NONE).tolist()
+
+
+def is_of(dialects: Any, numbers: Iterable[int]) -> Any:
+    """Whether each row's dialect is one of these."""
+    wanted = np.zeros(len(DIALECTS) + 1, np.bool_)  # the last stands for NONE
+    wanted[list(numbers)] = True
+    return wanted[dialects]
+
+
 def _numbered(scopes: pa.DictionaryArray) -> list[tuple[str, int]]:
     return [(scope, _dialect_of_scope(scope)) for scope in scopes.dictionary.to_pylist()]
 
@@ -102,7 +114,7 @@ class Resolver:
     def __init__(self, flat: Flat, dialects: Any) -> None:
         self._flat = flat
         self._dialects = dialects
-        self.present: tuple[int, ...] = tuple(np.unique(dialects).tolist())
+        self._present = tuple(numbers_of(dialects))
         self._operations: tuple[list[str | None], Any] = ([], None)
         self._rows_where: dict[tuple[str, str], Any] = {}
 
@@ -116,8 +128,8 @@ class Resolver:
         pool = _Pool(self._flat)
         for key in reversed(tuple(common)):
             self._note(pool, Source(key), None)
-        for sources, numbers in _plan(column, self.present):
-            among = None if len(numbers) == len(self.present) else np.isin(self._dialects, numbers)
+        for sources, numbers in _plan(column, self._present):
+            among = None if len(numbers) == len(self._present) else is_of(self._dialects, numbers)
             for source in reversed(sources):
                 self._note(pool, source if isinstance(source, Source) else Source(source), among)
         return pool.taken()
@@ -138,12 +150,11 @@ class Resolver:
         if chosen is not None:
             kept = chosen[rows]
             rows, codes = rows[kept], codes[kept]
-        if source.read is None:
-            pool.codes[rows] = codes
-        elif len(rows):
-            answers = pool.answers(source.read, codes, texts)
-            said = answers != NONE
-            pool.codes[rows[said]] = answers[said]
+        if source.read is not None:
+            codes = pool.answers(source.read, codes, texts)
+            said = codes != NONE
+            rows, codes = rows[said], codes[said]
+        pool.note(rows, codes)
 
     def _chosen(self, source: Source, among: Any | None) -> Any | None:
         chosen = among
@@ -178,24 +189,36 @@ class _Pool:
     def __init__(self, flat: Flat) -> None:
         self._values = flat.values.dictionary
         self._answers: list[str] = []
-        self.codes = np.full(flat.row_count, NONE)
+        self._row_count = flat.row_count
+        self._codes: Any = None
+
+    def note(self, rows: Any, codes: Any) -> None:
+        """These rows (ascending, each once) have these codes, whatever they had before."""
+        if len(rows) == self._row_count:
+            self._codes = codes.astype(np.int32)
+        elif len(rows):
+            if self._codes is None:
+                self._codes = np.full(self._row_count, NONE, np.int32)
+            self._codes[rows] = codes
 
     def answers(self, read: Read, codes: Any, texts: pa.StringArray) -> Any:
         """For each of ``codes`` the code of what ``read`` makes of its text, or NONE."""
         distinct = _distinct(codes)
-        new = np.full(len(distinct), NONE)
+        new = np.full(len(distinct), NONE, np.int32)
         for at, text in enumerate(texts.take(pa.array(distinct)).to_pylist()):
             answer = read(text) if text is not None else None
             if answer is not None and is_storable(answer):
                 new[at] = len(self._values) + len(self._answers)
                 self._answers.append(answer)
-        by_code = np.full(int(codes.max(initial=0)) + 2, NONE)  # the last stands for what is missing
+        by_code = np.full(int(codes.max(initial=0)) + 2, NONE, np.int32)  # the last stands for what is missing
         by_code[distinct] = new
         return by_code[codes]
 
     def taken(self) -> pa.DictionaryArray | None:
         """The texts, with a dictionary of what is used; None if there is none."""
-        used = _used(self.codes)
+        if self._codes is None:
+            return None
+        used = _used(self._codes)
         distinct = np.flatnonzero(used)
         if not len(distinct):
             return None
@@ -204,10 +227,11 @@ class _Pool:
         if split < len(distinct):
             answers = [self._answers[code - len(self._values)] for code in distinct[split:]]
             texts = pa.concat_arrays([texts, pa.array(answers, pa.string())])
-        missing = self.codes < 0
         places = np.cumsum(used, dtype=np.int32) - 1
-        codes = places[np.where(missing, 0, self.codes)]
-        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=missing), texts)
+        missing = self._codes < 0
+        if not missing.any():
+            return pa.DictionaryArray.from_arrays(pa.array(places[self._codes]), texts)
+        return pa.DictionaryArray.from_arrays(pa.array(places[np.where(missing, 0, self._codes)], mask=missing), texts)
 
 
 def _distinct(codes: Any) -> Any:

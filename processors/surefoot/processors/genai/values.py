@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# What exporters write when they were told to hide a value.
-PLACEHOLDERS = pa.array(["<REDACTED>", "__REDACTED__", "[REDACTED]"])
+# What exporters write when they have no value, or were told to hide it.
+PLACEHOLDERS = pa.array(["", "<REDACTED>", "__REDACTED__", "[REDACTED]"])
 _HALVES = re.compile(r"[\ud800-\udfff]")
 _INTEGER = r"^[+-]?[0-9]{1,18}(\.0+)?$"
 _NUMBER = r"^-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?$"

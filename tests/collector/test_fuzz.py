@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import random
 from typing import Any
 
 import orjson
 import pytest
+from google.protobuf import json_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +17,7 @@ from surefoot.collector.compression import CODINGS, decompress
 from surefoot.collector.errors import BadRequestError, TooLargeError
 from surefoot.collector.segment import Encoding, Record, Signal
 from surefoot.collector.testing import log_request, metric_request, trace_request
-from surefoot.collector.validate import Checked, check
+from surefoot.collector.validate import REQUESTS, Checked, check
 from surefoot.processors.otlp import decode_logs, decode_metrics, decode_spans
 
 DECODE = {Signal.TRACES: decode_spans, Signal.LOGS: decode_logs, Signal.METRICS: decode_metrics}
@@ -66,7 +68,7 @@ def checked(signal: Signal, body: bytes, *, is_json: bool = False) -> Checked | 
 
 
 def assert_the_writer_takes_it(signal: Signal, kept: Checked) -> None:
-    rows = DECODE[signal]([Record(signal, Encoding.PROTOBUF, 1_800_000_000_000_000_000, "grpc", kept.body)])
+    rows = DECODE[signal]([Record(signal, kept.encoding, 1_800_000_000_000_000_000, "grpc", kept.body)])
     assert rows.num_rows == kept.items
 
 
@@ -158,6 +160,76 @@ def test_random_json_is_refused_or_can_be_decoded_by_the_writer(signal: Signal, 
         assert_the_writer_takes_it(signal, kept)
 
 
+def as_json(signal: Signal) -> bytes:
+    """The rich request as OTLP/JSON."""
+    content = json_format.MessageToDict(REQUESTS[signal].FromString(BODIES[signal]), use_integers_for_enums=True)
+    return orjson.dumps(with_hex_ids(content))
+
+
+def with_hex_ids(content: Any) -> Any:
+    if isinstance(content, list):
+        return [with_hex_ids(item) for item in content]
+    if not isinstance(content, dict):
+        return content
+    return {
+        key: base64.b64decode(value).hex() if key in ("traceId", "spanId", "parentSpanId") else with_hex_ids(value)
+        for key, value in content.items()
+    }
+
+
+TEXTS = {signal: as_json(signal) for signal in Signal}
+# What tends to break a reader of JSON, put where any byte may be.
+PIECES = [
+    *(b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"null", b"true", b"NaN", b"-", b"1e400"),
+    *(b"18446744073709551616", b"0x1", b"1.0", b"-0", b"00", b"\n", b"\x00", b"\xff", b"\xed\xa0\x80"),
+    *(b'"\\ud800"', b'"\\udc00\\ud800"', b'"\\u0000"', b"[" * 60),
+    *(b'"name":"twice",', b'"intValue":"1",', b'"intValue":"-",', b'"kind":"SPAN_KIND_SERVER",', b'"traceId":"zz",'),
+    *(
+        b'"arrayValue":{"values":[null]},',
+        b'"kvlistValue":{"values":[{}]},',
+        b'"bytesValue":"*",',
+        b'"x":{"y":[1,{}]},',
+    ),
+]
+
+
+@st.composite
+def mutated_json(draw: st.DrawFn) -> tuple[Signal, bytes]:
+    signal = draw(st.sampled_from(Signal))
+    body = bytearray(TEXTS[signal])
+    for _ in range(draw(st.integers(1, 3))):
+        place = draw(st.integers(0, len(body)))
+        body[place : place + draw(st.integers(0, 3))] = draw(st.sampled_from(PIECES))
+    return signal, bytes(body)
+
+
+def test_the_json_to_mutate_is_sound_and_stays_json() -> None:
+    for signal, body in TEXTS.items():
+        kept = checked(signal, body, is_json=True)
+        assert kept is not None
+        assert (kept.items, kept.rejected, kept.encoding) == (2, 0, Encoding.JSON)
+        assert_the_writer_takes_it(signal, kept)
+
+
+@settings(max_examples=2 * EXAMPLES, deadline=None)
+@given(mutated_json())
+def test_mutated_json_is_refused_or_can_be_decoded_by_the_writer(case: tuple[Signal, bytes]) -> None:
+    kept = checked(*case, is_json=True)
+    if kept is not None:
+        assert_the_writer_takes_it(case[0], kept)
+
+
+@pytest.mark.parametrize("signal", list(Signal))
+def test_pieces_put_before_each_member_of_a_request(signal: Signal) -> None:
+    body = TEXTS[signal]
+    places = [place for place in range(1, len(body)) if body[place - 1 : place] in (b"{", b"[", b",")]
+    for piece in (b'"name":"twice",', b'"intValue":5,', b'"timeUnixNano":"x",', b'"unknown":[{"a":1}],', b"null,"):
+        for place in places[::3]:
+            kept = checked(signal, body[:place] + piece + body[place:], is_json=True)
+            if kept is not None:
+                assert_the_writer_takes_it(signal, kept)
+
+
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.sampled_from(CODINGS), st.binary(max_size=100), st.integers(1, 200))
 def test_random_compressed_bytes_never_exceed_the_limit(coding: str, body: bytes, limit: int) -> None:
@@ -174,5 +246,19 @@ def test_ten_thousand_mutations() -> None:
         for _ in range(dice.randint(1, 3)):
             body[dice.randrange(len(body))] = dice.randrange(256)
         kept = checked(signal, bytes(body))
+        if kept is not None:
+            assert_the_writer_takes_it(signal, kept)
+
+
+@pytest.mark.long
+def test_ten_thousand_mutations_of_json() -> None:
+    dice = random.Random(7)
+    for number in range(10_000):
+        signal = Signal(number % 3 + 1)
+        body = bytearray(TEXTS[signal])
+        for _ in range(dice.randint(1, 3)):
+            place = dice.randrange(len(body))
+            body[place : place + dice.randrange(3)] = dice.choice([*PIECES, bytes([dice.randrange(256)])])
+        kept = checked(signal, bytes(body), is_json=True)
         if kept is not None:
             assert_the_writer_takes_it(signal, kept)

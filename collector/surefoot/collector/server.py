@@ -83,6 +83,8 @@ class Collector:
         return {
             "at": time.time(),
             "started": self._started,
+            "pid": os.getpid(),
+            "addresses": self.addresses,
             "state": state,
             "reason": reason,
             "counts": self._receiver.counts(),

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from surefoot.collector.errors import SegmentError, SpoolError
+from surefoot.collector.errors import SegmentError, SpoolError, SpoolLockedError
 from surefoot.collector.segment import HEADER_BYTES, Segment, SegmentWriter, read_segment
 
 SUFFIX = ".segment"
@@ -187,7 +187,7 @@ class Spool:
             except BlockingIOError:
                 file.seek(0)
                 holder = file.read().strip() or "unknown"
-                raise SpoolError(
+                raise SpoolLockedError(
                     f"The spool {self.path} is used by another collector (process {holder}). "
                     "Stop it, or give this one its own folder with SUREFOOT_HOME or --spool."
                 ) from None

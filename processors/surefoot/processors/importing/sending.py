@@ -1,0 +1,139 @@
+"""Requests from files to a collector, several at a time, at the pace that the collector asks for.
+
+Rule: what is asked to come again comes again, for minutes if need be; what is refused for good is told with its file
+and place, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from surefoot.errors import UnreachableError
+from surefoot.processors.importing.reading import JSON, Refused, Unit
+
+IMPORT_HEADER: Final = "Surefoot-Import"  # makes import:<file> the source of the rows
+SENDERS: Final = 8  # at a time, so that they share syncs
+_AGAIN: Final = frozenset({429, 502, 503, 504})
+_PATIENCE_SECONDS: Final = 600.0
+_LONGEST_PAUSE_SECONDS: Final = 30.0
+_TIMEOUT_SECONDS: Final = 120.0
+_ANSWERS: Final[dict[str, Any]] = {
+    "traces": (ExportTraceServiceResponse, "rejected_spans", "rejectedSpans"),
+    "logs": (ExportLogsServiceResponse, "rejected_log_records", "rejectedLogRecords"),
+    "metrics": (ExportMetricsServiceResponse, "rejected_data_points", "rejectedDataPoints"),
+}
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of the files: items accepted by signal, and what was refused."""
+
+    accepted: Counter[str] = field(default_factory=Counter)
+    refused: list[Refused] = field(default_factory=list)
+
+
+class Sender:
+    """Sends units to the OTLP/HTTP endpoint ``url``. Safe to use from many threads."""
+
+    def __init__(self, url: str, token: str | None = None, certificate: Path | None = None) -> None:
+        parts = urlsplit(url)
+        self._url, self._address = url, parts.netloc
+        self._tls = ssl.create_default_context(cafile=certificate) if parts.scheme == "https" else None
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._own = threading.local()
+
+    def send_all(self, units: Iterable[Unit | Refused], progress: Callable[[Unit | Refused], None]) -> Report:
+        """Send everything. Raises UnreachableError if the collector does not answer for minutes."""
+        report = Report()
+        under_way: deque[tuple[Unit, Future[Refused | None]]] = deque()
+        with ThreadPoolExecutor(SENDERS, thread_name_prefix="import") as pool:
+            for unit in units:
+                progress(unit)
+                if isinstance(unit, Refused):
+                    report.refused.append(unit)
+                    continue
+                under_way.append((unit, pool.submit(self._send, unit)))
+                if len(under_way) >= 2 * SENDERS:
+                    _note(report, *under_way.popleft())
+            for unit, answer in under_way:
+                _note(report, unit, answer)
+        return report
+
+    def _send(self, unit: Unit) -> Refused | None:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        pause = 0.1
+        while True:
+            try:
+                status, headers, body = self._post(unit)
+            except (OSError, http.client.HTTPException) as error:
+                self._own.connection.close()
+                why, wanted = str(error), pause
+            else:
+                if status not in _AGAIN:
+                    return _judged(unit, status, body)
+                why, wanted = f"HTTP {status}", float(headers.get("Retry-After") or pause)
+            if time.monotonic() + wanted > deadline:
+                raise UnreachableError(
+                    f"The collector at {self._url} did not take {unit.file}, {unit.place}, for "
+                    f"{_PATIENCE_SECONDS:.0f} s ({why}). What was sent is kept; import the files again later."
+                )
+            time.sleep(min(wanted, _LONGEST_PAUSE_SECONDS))
+            pause = min(2 * pause, 5.0)
+
+    def _post(self, unit: Unit) -> tuple[int, http.client.HTTPMessage, bytes]:
+        connection: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
+        if connection is None:
+            connection = (
+                http.client.HTTPConnection(self._address, timeout=_TIMEOUT_SECONDS)
+                if self._tls is None
+                else http.client.HTTPSConnection(self._address, timeout=_TIMEOUT_SECONDS, context=self._tls)
+            )
+            self._own.connection = connection
+        headers = {**self._headers, "Content-Type": unit.content_type, IMPORT_HEADER: quote(unit.file.name)}
+        connection.request("POST", f"/v1/{unit.signal}", unit.body, headers)
+        response = connection.getresponse()
+        return response.status, response.headers, response.read()
+
+
+def _note(report: Report, unit: Unit, answer: Future[Refused | None]) -> None:
+    refused = answer.result()
+    if refused is not None:
+        report.refused.append(refused)
+    report.accepted[unit.signal] += unit.items - (refused.items if refused is not None else 0)
+
+
+def _judged(unit: Unit, status: int, body: bytes) -> Refused | None:
+    if status != http.client.OK:
+        return Refused(unit.file, unit.place, _message(unit, status, body), unit.items)
+    kind, rejected, rejected_json = _ANSWERS[unit.signal]
+    if unit.content_type == JSON:
+        partial = json.loads(body).get("partialSuccess", {})
+        count, text = int(partial.get(rejected_json, 0)), partial.get("errorMessage", "")
+    else:
+        answer = kind.FromString(body).partial_success
+        count, text = getattr(answer, rejected), answer.error_message
+    return Refused(unit.file, unit.place, text, count) if count else None
+
+
+def _message(unit: Unit, status: int, body: bytes) -> str:
+    try:
+        text = json.loads(body)["message"] if unit.content_type == JSON else Status.FromString(body).message
+    except Exception:  # noqa: BLE001 - something between us and the collector answered, in whatever form
+        text = ""
+    return text or f"HTTP {status}"

@@ -24,18 +24,17 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction, Transaction
 
+from surefoot.processors.dictionaries import plain_type
 from surefoot.processors.errors import CommitConflictError, LakeError, RowsError
 from surefoot.processors.lake.durable import make_folder, sync, write_file
+from surefoot.processors.lake.parquet import write_parquet
 from surefoot.processors.lake.table import OPEN_PREFIX, PART_PREFIX, PARTITION, DataFile, Table
 
 # A writer that ignores the lock (another engine) can win the next version this often before we give up.
 _ATTEMPTS: Final = 20
-# DuckDB reads a row group with one thread; 122,880 rows is its own default.
-_ROW_GROUP: Final = 122_880
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +140,7 @@ def _write_draft(table: Table, day: date, name: str, bodies: Iterable[pa.Table])
 
     def write(draft: Path) -> None:
         nonlocal written
-        written = _write_parquet(bodies, draft)
+        written = write_parquet(bodies, draft)
 
     try:
         make_folder(folder)
@@ -153,23 +152,6 @@ def _write_draft(table: Table, day: date, name: str, bodies: Iterable[pa.Table])
     except OSError as error:
         raise LakeError(f"writing {target} failed: {error}; nothing was committed, free the disk and retry") from error
     return DataFile(f"{folder.name}/{name}", written, target.stat().st_size, day)
-
-
-def _write_parquet(bodies: Iterable[pa.Table], path: Path) -> int:
-    """Write tables of one schema one after the other, in row groups of a readable size; returns the number of rows."""
-    stream = iter(bodies)
-    waiting = [next(stream)]
-    written: int = waiting[0].num_rows
-    # Without Arrow's own schema in the footer, dictionary-encoded text is plain text to every reader.
-    with pq.ParquetWriter(path, waiting[0].schema, compression="zstd", store_schema=False) as writer:
-        for body in stream:
-            if sum(part.num_rows for part in waiting) >= _ROW_GROUP:
-                writer.write_table(pa.concat_tables(waiting), row_group_size=_ROW_GROUP)
-                waiting = []
-            waiting.append(body)
-            written += body.num_rows
-        writer.write_table(pa.concat_tables(waiting), row_group_size=_ROW_GROUP)
-    return written
 
 
 def conform(rows: pa.Table, table: Table) -> pa.Table:
@@ -187,8 +169,7 @@ def conform(rows: pa.Table, table: Table) -> pa.Table:
     fields = []
     for field in table.schema:
         given = rows.schema.field(field.name).type
-        encoded = pa.types.is_dictionary(given) and given.value_type == field.type
-        fields.append(pa.field(field.name, given if encoded else field.type))
+        fields.append(pa.field(field.name, given if plain_type(given) == field.type else field.type))
     try:
         return rows.select(table.schema.names).cast(pa.schema(fields))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 
 from surefoot.instrumentation import semconv
-from surefoot.processors.genai.trace import Event, Span, Trace, build, read_events, read_spans
 from surefoot.processors.lake import Lake
 from surefoot.processors.lake.schema import LOGS, SPANS
 
@@ -136,20 +135,6 @@ def spans_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 def logs_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([dict(row) for row in rows], schema=LOGS)
-
-
-def read(rows: Iterable[Mapping[str, Any]]) -> tuple[list[Span], list[Event]]:
-    """Mixed rows of both tables as spans and events."""
-    chosen = list(rows)
-    spans = [row for row in chosen if "parent_span_id" in row]
-    logs = [row for row in chosen if "parent_span_id" not in row]
-    return read_spans(spans_table(spans)), read_events(logs_table(logs))
-
-
-def trace_of(*rows: Mapping[str, Any], now: float = 100.0, settle: float = 900.0) -> Trace:
-    """The trace of these rows, ``now`` seconds after T0."""
-    spans, events = read(rows)
-    return build(TRACE, spans, events, now=T0 + now, settle_seconds=settle)
 
 
 def put(lake: Lake, *rows: Mapping[str, Any]) -> None:

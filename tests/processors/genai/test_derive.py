@@ -13,17 +13,18 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from support import derive_reference
 from support.random_traces import traces
-from support.traces import T0, agent, chat, evaluation, put, read, run_started, span, tool
+from support.traces import T0, agent, chat, evaluation, logs_table, put, run_started, span, spans_table, tool
 from surefoot.instrumentation import semconv
 from surefoot.processors.genai import batch as batch_module
 from surefoot.processors.genai import derive as derive_module
+from surefoot.processors.genai import events
 from surefoot.processors.genai.derive import Deriver
-from surefoot.processors.genai.rows import derive_trace, evaluate_trace, to_table
-from surefoot.processors.genai.trace import build
-from surefoot.processors.genai.verdicts import home_of
+from surefoot.processors.genai.records import to_table
+from surefoot.processors.genai.verdicts import RunIndex, home_of, judged, unique_responses
 from surefoot.processors.lake import Lake, replace_traces
-from surefoot.processors.lake.schema import TRACE_TABLES
+from surefoot.processors.lake.schema import TABLES, TRACE_TABLES
 from surefoot.processors.settings import Settings
 
 Row = dict[str, Any]
@@ -51,6 +52,12 @@ def rows(lake: Lake) -> Rows:
 def tables(lake: Lake) -> dict[str, list[Row]]:
     """Everything that was derived, in a fixed order."""
     return {table: ordered(lake.read(table).to_pylist()) for table in TRACE_TABLES}
+
+
+def in_order(table: str, row: Row) -> Row:
+    """A row of the reference as Arrow would give it."""
+    maps = {name: sorted(row[name].items()) for name in ("versions", "strata") if name in row}
+    return {name: {"cost_usd": None, **row, **maps}[name] for name in TABLES[table].names}
 
 
 def ordered(rows: list[Row]) -> list[Row]:
@@ -353,30 +360,42 @@ def arrivals(draw: st.DrawFn) -> list[tuple[list[Row], float]]:
     return list(zip(parts, moments[: len(parts)], strict=True))
 
 
+def index_of(trace: derive_reference.Trace, models: list[Row]) -> RunIndex:
+    """Where a verdict finds its run within its own trace."""
+    owner = trace.owner | {run: run for run in trace.runs}
+    top = [run for run, parent in trace.runs.items() if parent is None]
+    return RunIndex(
+        {span: f"{trace.id}-{run}" for span, run in owner.items()},
+        unique_responses(row for row in models if row["trace_id"] == trace.id),
+        f"{trace.id}-{top[0]}" if len(top) == 1 else None,
+    )
+
+
 def reference(rows: list[Row], now: float) -> dict[str, list[Row]]:
     """The tables by definition: each trace on its own, then verdicts on responses of other traces."""
-    spans, events = read(rows)
-    homes = {home_of(event) for event in events} | {span.trace_id for span in spans}
-    derived: dict[str, list[Row]] = {table: [] for table in TRACE_TABLES}
-    for home in homes:
-        trace = build(
-            home,
-            [span for span in spans if span.trace_id == home],
-            [event for event in events if home_of(event) == home],
-            now=now,
-            settle_seconds=SETTLE,
-        )
-        found = derive_trace(trace)
-        derived["runs"] += found.runs
-        derived["tool_calls"] += found.tool_calls
-        derived["model_calls"] += found.model_calls
-        derived["verdicts"] += evaluate_trace(trace, found.index, trace.settled)
-    for row in derived["verdicts"]:
+    spans = spans_table([row for row in rows if "parent_span_id" in row])
+    logs = logs_table([row for row in rows if "parent_span_id" not in row])
+    traces_of = derive_reference.traces([*spans.to_pylist(), *logs.to_pylist()], now, SETTLE)
+    found: dict[str, list[Row]] = {table: [] for table in TRACE_TABLES[:3]}
+    for trace in traces_of.values():
+        for table, derived in trace.tables().items():
+            found[table] += derived
+    told = [event for event in events.read_events(logs) if event.event_name == semconv.EVALUATION_EVENT]
+    verdicts = []
+    for home in sorted({home_of(event) for event in told}):
+        of_home = [event for event in told if home_of(event) == home]
+        if home in traces_of:
+            verdicts += judged(of_home, index_of(traces_of[home], found["model_calls"]), traces_of[home].settled)
+        else:
+            settled = max(event.received_us for event in of_home) <= round((now - SETTLE) * 1e6)
+            verdicts += judged(of_home, RunIndex({}, {}, None), settled)
+    for row in verdicts:
         if row["run_id"] is None and row["response_id"]:
-            answered = {call["run_id"] for call in derived["model_calls"] if call["response_id"] == row["response_id"]}
+            answered = {call["run_id"] for call in found["model_calls"] if call["response_id"] == row["response_id"]}
             answered.discard(None)
             row["run_id"] = answered.pop() if len(answered) == 1 else None
-    return {table: ordered(to_table(table, found).to_pylist()) for table, found in derived.items()}
+    tables = {table: ordered([in_order(table, row) for row in rows]) for table, rows in found.items()}
+    return {**tables, "verdicts": ordered(to_table("verdicts", verdicts).to_pylist())}
 
 
 # Each example commits to a real lake: too slow to shrink, and examples are small as they are.
@@ -400,4 +419,6 @@ def test_at_every_prefix_deriving_step_by_step_equals_the_definition(
         if restart:
             deriver = Deriver(lake, settings)
         deriver.step(T0 + now)
-        assert tables(lake) == reference(arrived, T0 + now)
+        held, expected = tables(lake), reference(arrived, T0 + now)
+        for table in TRACE_TABLES:
+            assert held[table] == expected[table], table

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from support.traces import T0, TRACE, agent, chat, event, run_started, sid, span, tool, trace_of
+from support.deriving import Result, derive_rows
+from support.traces import T0, TRACE, agent, chat, event, run_started, sid, span, tool
 from surefoot.instrumentation import semconv
-from surefoot.processors.genai.rows import TraceRows, derive_trace
 
 Row = dict[str, Any]
 
 
-def derive(*rows: Row, now: float = 100.0) -> TraceRows:
-    return derive_trace(trace_of(*rows, now=now))
+def derive(*rows: Row, now: float = 100.0) -> Result:
+    return derive_rows(rows, now)
 
 
 def run_of(row: Row) -> str | None:
@@ -79,13 +79,11 @@ def test_calls_and_tokens_of_a_sub_run_are_its_own() -> None:
     assert {row["tool_name"]: run_of(row) for row in derived.tool_calls} == {"ask": "boss", "look": "helper"}
 
 
-def test_a_nameless_wrapper_of_a_named_agent_is_no_run_but_a_lone_nameless_agent_is() -> None:
+def test_nameless_agents_around_or_directly_inside_a_named_one_are_no_runs_but_a_lone_one_is() -> None:
     wrapped = derive(agent("outer", agent_name=None), agent("named", "outer"), agent("turn", "named", agent_name=None))
-    # "turn" has no named agent below it: nothing tells that it is a wrapper.
-    assert [(row["agent_name"], row["parent_run_id"] is None) for row in wrapped.runs] == [
-        ("named", True),
-        (None, False),
-    ]
+    assert [(row["agent_name"], row["parent_run_id"]) for row in wrapped.runs] == [("named", None)]
+    through_a_tool = derive(agent("named"), tool("t", "named"), agent("inner", "t", agent_name=None))
+    assert sorted(names(through_a_tool.runs)) == ["inner", "named"]
     lone = derive(agent("runner", agent_name=None), tool("t", "runner"))
     assert [(row["agent_name"], row["tool_calls"]) for row in lone.runs] == [(None, 1)]
 
@@ -246,7 +244,7 @@ def test_a_verdict_on_an_abandoned_run_does_not_revive_it() -> None:
     (run,) = derive(run_started("a"), late, now=5001).runs
     assert (run["outcome"], run["settled"], run["ended_at"]) == ("abandoned", False, int((T0 + 900) * 1e6))
     chatter = event("app.heartbeat", "a", 5000)
-    (alive,) = derive_trace(trace_of(run_started("a"), now=899)).runs
+    (alive,) = derive(run_started("a"), now=899).runs
     assert alive["outcome"] == "running"
     assert derive(run_started("a"), chatter, now=5001).runs[0]["outcome"] == "running"
 

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.deriving import derive_rows
 from support.random_traces import traces
-from support.traces import trace_of
-from surefoot.processors.genai.rows import derive_trace, evaluate_trace
+from support.traces import TRACE
 
 Row = dict[str, Any]
 
@@ -17,20 +17,18 @@ Row = dict[str, Any]
 @settings(max_examples=60, deadline=None)
 @given(traces(), st.randoms(use_true_random=False), st.sampled_from([5.0, 5000.0]))
 def test_order_and_duplicates_change_nothing(rows: list[Row], dice: Any, now: float) -> None:
-    expected = derive_trace(trace_of(*rows, now=now))
+    expected = derive_rows(rows, now)
     shuffled = rows + [row for row in rows if dice.random() < 0.3]
     dice.shuffle(shuffled)
-    trace = trace_of(*shuffled, now=now)
-    derived = derive_trace(trace)
-    assert derived == expected
-    before = trace_of(*rows, now=now)
-    assert evaluate_trace(trace, derived.index, trace.settled) == evaluate_trace(before, expected.index, before.settled)
+    found = derive_rows(shuffled, now)
+    for table in ("runs", "tool_calls", "model_calls", "verdicts"):
+        assert getattr(found, table) == getattr(expected, table)
 
 
 @settings(max_examples=60, deadline=None)
 @given(traces(), st.sampled_from([5.0, 5000.0]))
 def test_nothing_is_counted_twice(rows: list[Row], now: float) -> None:
-    derived = derive_trace(trace_of(*rows, now=now))
+    derived = derive_rows(rows, now)
     runs = {row["run_id"]: row for row in derived.runs}
     assert len(runs) == len(derived.runs)
     for calls, count in ((derived.tool_calls, "tool_calls"), (derived.model_calls, "model_calls")):
@@ -53,6 +51,7 @@ def test_nothing_is_counted_twice(rows: list[Row], now: float) -> None:
 @settings(max_examples=60, deadline=None)
 @given(traces(), st.floats(1, 2000))
 def test_when_the_trace_is_quiet_no_run_is_running_and_before_that_none_is_made_up(rows: list[Row], now: float) -> None:
-    trace = trace_of(*rows, now=now)
-    outcomes = {row["outcome"] for row in derive_trace(trace).runs}
-    assert not outcomes & ({"running"} if trace.quiet else {"abandoned", "unknown"})
+    found = derive_rows(rows, now)
+    quiet = bool(found.derived.traces.quiet[found.derived.traces.ids.index(TRACE)]) if found.runs else True
+    outcomes = {row["outcome"] for row in found.runs}
+    assert not outcomes & ({"running"} if quiet else {"abandoned", "unknown"})

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.traces import T0, TRACE, agent, chat, evaluation, sid, tool, trace_of
+from support.deriving import derive_rows, derive_tables
+from support.traces import T0, TRACE, agent, chat, evaluation, logs_table, sid, spans_table, tool
 from surefoot.instrumentation import semconv
 from surefoot.processors.genai import evaluations
-from surefoot.processors.genai.rows import derive_trace, evaluate_trace, to_table
+from surefoot.processors.genai.records import to_table
 
 Row = dict[str, Any]
 
 
 def verdicts(*rows: Row, now: float = 100.0) -> list[Row]:
-    trace = trace_of(*rows, now=now)
-    return evaluate_trace(trace, derive_trace(trace).index, trace.settled)
+    return derive_rows(rows, now).verdicts
 
 
 def test_an_evaluation_of_any_span_of_a_run_judges_the_run() -> None:
@@ -159,11 +159,10 @@ def test_a_verdict_finds_its_run_by_span_then_by_trace_then_by_response() -> Non
 
 def test_a_fact_of_the_table_stays_when_its_event_is_out_of_reach_and_finds_its_run_anew() -> None:
     early = evaluation("t", 2, attributes={"score.label": "pass"})
-    trace = trace_of(tool("t", "a"), early)
-    (waiting,) = evaluate_trace(trace, derive_trace(trace).index, trace.settled)
+    (waiting,) = verdicts(tool("t", "a"), early)
     assert waiting["run_id"] is None
-    late = trace_of(agent("a"), tool("t", "a"))
-    (kept,) = evaluate_trace(late, derive_trace(late).index, late.settled, [waiting])
+    spans = spans_table([agent("a"), tool("t", "a")])
+    (kept,) = derive_tables(spans, logs_table([]), T0 + 100, kept=[waiting]).verdicts
     assert kept == waiting | {"run_id": f"{TRACE}-{sid('a')}"}
 
 

@@ -8,23 +8,38 @@ its runs and calls as they are, and only its verdicts are looked at.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from surefoot.processors.genai.load import Arrival, Found, Reader, group, reach
-from surefoot.processors.genai.rows import TraceRows, derive_trace, evaluate_trace, unique_responses
-from surefoot.processors.genai.trace import Life, Trace, build, micros
-from surefoot.processors.genai.verdicts import Row, RunIndex
-from surefoot.processors.lake.schema import TRACE_TABLES
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from surefoot.instrumentation import semconv
+from surefoot.processors.genai import events
+from surefoot.processors.genai.arrays import Bools, Ints, bools, ints, one_array
+from surefoot.processors.genai.events import Event
+from surefoot.processors.genai.frozen import freeze
+from surefoot.processors.genai.judging import run_indexes
+from surefoot.processors.genai.load import Arrival, Found, Reader, reach
+from surefoot.processors.genai.records import Row, from_table, to_table
+from surefoot.processors.genai.rows import derive
+from surefoot.processors.genai.traces import Life, Traces, build, micros
+from surefoot.processors.genai.verdicts import judged, unique_responses
 
 # A trace of more spans is derived when it first appears and when it is due, not each time something comes: deriving one
-# of 100 k spans every 5 s for a day would take 72 minutes of processor time.
+# of 100 k spans every 5 s for a day would take minutes of processor time.
 LARGE: Final = 20_000
 
+# Sources of rows that `surefoot import` took from a file: nothing more is to come of them.
+IMPORTED: Final = "import:"
+
 # Tables whose rows count in the minute that they ended in.
-_TIMED: Final = ("runs", "tool_calls", "model_calls")
+TIMED: Final = ("runs", "tool_calls", "model_calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,136 +54,192 @@ class OpenTrace:
 class Batch:
     """What a set of traces amounts to now, and what the tables hold of them."""
 
-    trace_ids: frozenset[str]
-    before: Mapping[str, list[Row]]  # by table; only of verdicts whole rows
-    after: dict[str, list[Row]] = field(default_factory=lambda: {table: [] for table in TRACE_TABLES})
-    open: dict[str, OpenTrace] = field(default_factory=dict)
+    trace_ids: Sequence[str]
+    before: Mapping[str, pa.Table]  # by table; only of verdicts whole rows
+    after: Mapping[str, pa.Table]
+    open: Mapping[str, OpenTrace]
     joined_dates: set[int] = field(default_factory=set)  # of runs of other traces that got a verdict, days
 
     def dates(self) -> set[int]:
         """Days (since 1970) on which a row ended, before or after."""
-        ended = {
-            row["date"]
-            for tables in (self.before, self.after)
-            for table in _TIMED
-            for row in tables[table]
-            if row["ended_at"] is not None
-        }
-        return ended | self.joined_dates
+        found = set(self.joined_dates)
+        for tables in (self.before, self.after):
+            for name in TIMED:
+                ended = tables[name]["date"].filter(tables[name]["ended_at"].is_valid())
+                found.update(ended.unique().cast(pa.int32()).to_pylist())
+        return found
 
 
 def derive_batch(
     reader: Reader, arrivals: Mapping[str, Arrival | None], now: float, settle_seconds: float, lookback_days: int
 ) -> Batch:
     """Derive the traces of ``arrivals``; None stands for a trace of which nothing came, but whose time is up."""
-    batch = Batch(frozenset(arrivals), reader.derived(arrivals))
-    before = group(batch.before)
+    ids = sorted(arrivals)
+    before = reader.derived(ids)
     today, lookback = datetime.fromtimestamp(now, UTC).date(), timedelta(days=lookback_days)
-    since = min(
-        reach(arrival, (row for rows in before[trace_id].values() for row in rows), lookback, today)
-        for trace_id, arrival in arrivals.items()
-    )
-    found = reader.traces(arrivals, since)
-    for trace_id, arrival in arrivals.items():
-        seen = found.get(trace_id) or Found()
-        if arrival is not None:
-            seen.events += arrival.homeless
-        # A verdict's event may be out of reach; that it arrived counts all the same.
-        latest, sign_us, arrival_us = seen.other_logs or Life(0, 0, 0)
-        arrival_us = max([arrival_us, *(row["received_at"] for row in before[trace_id]["verdicts"])])
-        trace = build(
-            trace_id,
-            seen.spans,
-            seen.events,
-            now=now,
-            settle_seconds=settle_seconds,
-            other_logs=Life(latest, sign_us, arrival_us),
+    found = reader.traces(ids, reach(arrivals.values(), before, lookback, today))
+    evaluations = evaluations_of(found, arrivals)
+    traces = put_together(ids, found, evaluations, before["verdicts"], now, settle_seconds)
+    derived = derive(traces)
+    after = dict(derived.tables)
+    settled, due_us = traces.settled, _due(traces)
+    kept: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in from_table(before["verdicts"]):
+        kept[row["trace_id"]].append(row)
+    indexes = run_indexes(derived, evaluations.keys() | kept.keys())
+    lost = _out_of_reach(traces, found, before)
+    if lost.any():
+        frozen = freeze(reader, traces, lost, now)
+        of_lost = pa.array([ids[trace] for trace in np.flatnonzero(lost)])
+        for name in TIMED:
+            others = after[name].filter(pc.invert(pc.is_in(after[name]["trace_id"], of_lost)))
+            after[name] = pa.concat_tables([others, to_table(name, frozen.rows[name])])
+        settled, due_us = np.where(lost, frozen.settled, settled), np.where(lost, frozen.due_us, due_us)
+        indexes |= frozen.indexes
+    verdicts = [
+        row
+        for trace_id in sorted(evaluations.keys() | kept.keys())
+        for row in judged(
+            evaluations[trace_id], indexes[trace_id], bool(settled[bisect_left(ids, trace_id)]), kept[trace_id]
         )
-        _derive_one(reader, batch, trace, seen, before[trace_id], now)
-    _join_elsewhere(reader, batch)
-    return batch
-
-
-def _derive_one(
-    reader: Reader, batch: Batch, trace: Trace, found: Found, before: Mapping[str, list[Row]], now: float
-) -> None:
-    settle_us = micros(trace.settle_seconds)
-    if _out_of_reach(found, before):
-        arrival_us = max(trace.life.arrival_us, *(row["received_at"] for row in before["runs"] or _calls(before)))
-        due_us = arrival_us + settle_us
-        settled = due_us <= micros(now)
-        derived = _frozen(reader, trace.trace_id, arrival_us, settled, settle_us)
-    else:
-        due_us = settle_us + (trace.life.arrival_us if trace.quiet else trace.life.sign_us)
-        settled = trace.settled
-        derived = derive_trace(trace)
-    after = {
-        "runs": derived.runs,
-        "tool_calls": derived.tool_calls,
-        "model_calls": derived.model_calls,
-        "verdicts": evaluate_trace(trace, derived.index, settled, before["verdicts"]),
-    }
-    for table, rows in after.items():
-        batch.after[table] += rows
-    if not settled and (any(after.values()) or len(found.spans) > LARGE):
-        batch.open[trace.trace_id] = OpenTrace(due_us, len(found.spans))
-
-
-def _calls(rows: Mapping[str, list[Row]]) -> list[Row]:
-    return rows["tool_calls"] + rows["model_calls"]
-
-
-def _out_of_reach(found: Found, before: Mapping[str, list[Row]]) -> bool:
-    """Whether a row comes from something that was not found. An unknown run has the id of a parent that never came."""
-    known = {span.span_id for span in found.spans} | {span.parent_span_id for span in found.spans}
-    known |= {event.span_id for event in found.events}
-    return any(row["span_id"] not in known for table in _TIMED for row in before[table])
-
-
-def _frozen(reader: Reader, trace_id: str, arrival_us: int, settled: bool, settle_us: int) -> TraceRows:
-    """The rows as they are but for what time changes: a run that is still running when all is settled is abandoned."""
-    runs, tools, models = (reader.whole(table, [trace_id]) for table in _TIMED)
-    for row in (*runs, *tools, *models):
-        row["settled"] = settled
-    for row in runs:
-        if row["outcome"] == "running" and settled:
-            _abandon(row, row["received_at"] + settle_us)
-        row["received_at"] = arrival_us
-    by_span = {row["span_id"]: row["run_id"] for row in (*models, *tools, *runs) if row["run_id"]}
-    top = [row["run_id"] for row in runs if row["parent_run_id"] is None]
-    index = RunIndex(by_span, unique_responses(models), top[0] if len(top) == 1 else None)
-    return TraceRows(runs, tools, models, index)
-
-
-def _abandon(row: Row, ended_us: int) -> None:
-    row["outcome"] = "abandoned"
-    row["ended_at"], row["ended_unix_nano"] = ended_us, ended_us * 1000
-    row["duration_ns"] = row["ended_unix_nano"] - row["started_unix_nano"]
-    row["date"] = ended_us // 86_400_000_000
-
-
-def _join_elsewhere(reader: Reader, batch: Batch) -> None:
-    """Give verdicts without a run the run of the evaluated response, if exactly one run in another trace gave it."""
-    orphans = [row for row in batch.after["verdicts"] if row["run_id"] is None and row["response_id"]]
-    if not orphans:
-        return
-    here = {row["run_id"]: row for row in batch.after["runs"]}
-    wanted = {row["response_id"] for row in orphans}
-    calls: list[dict[str, Any]] = [
-        {**row, "date": here[row["run_id"]]["date"], "ended_at": here[row["run_id"]]["ended_at"]}
-        for row in batch.after["model_calls"]
-        if row["response_id"] in wanted and row["run_id"]
     ]
-    calls += reader.responses(wanted, batch.trace_ids)
+    joined = _join_elsewhere(reader, ids, after, verdicts)
+    after["verdicts"] = to_table("verdicts", verdicts)
+    return Batch(ids, before, after, _open(ids, found, after, settled, due_us), joined)
+
+
+def evaluations_of(found: Found, arrivals: Mapping[str, Arrival | None]) -> defaultdict[str, list[Event]]:
+    """Evaluations by the trace that they are kept under."""
+    by_trace: defaultdict[str, list[Event]] = defaultdict(list)
+    rows = found.events.filter(pc.equal(found.events["event_name"], semconv.EVALUATION_EVENT))
+    for event in events.read_events(rows):
+        by_trace[event.trace_id or ""].append(event)
+    for trace_id, arrival in arrivals.items():
+        if arrival is not None and arrival.homeless:
+            by_trace[trace_id] += arrival.homeless
+    return by_trace
+
+
+def put_together(
+    ids: list[str],
+    found: Found,
+    evaluations: Mapping[str, list[Event]],
+    verdicts: pa.Table,
+    now: float,
+    settle_seconds: float,
+) -> Traces:
+    """The traces ``ids`` (in order, all that ``found`` tells of), of which the lake holds ``verdicts``."""
+    return build(
+        ids,
+        found.spans,
+        events.read_starts(found.events),
+        now=now,
+        settle_seconds=settle_seconds,
+        life=_life(ids, found, verdicts, evaluations),
+        imported=_imported(ids, found, evaluations),
+    )
+
+
+def _imported(ids: list[str], found: Found, evaluations: Mapping[str, list[Event]]) -> Bools:
+    """Traces of which every row came from a file."""
+    known = pa.array(ids, pa.string())
+    there, elsewhere = np.zeros(len(ids), np.bool_), np.zeros(len(ids), np.bool_)
+    for rows in (found.spans, found.events):
+        place = ints(pc.index_in(rows["trace_id"], known))
+        there[place] = True
+        elsewhere[place[~bools(pc.starts_with(rows["source"], IMPORTED))]] = True
+    for trace_id, told in evaluations.items():
+        at = bisect_left(ids, trace_id)
+        there[at] = True
+        elsewhere[at] |= not all((event.source or "").startswith(IMPORTED) for event in told)
+    return there & ~elsewhere
+
+
+def _life(ids: list[str], found: Found, verdicts: pa.Table, evaluations: Mapping[str, list[Event]]) -> Life:
+    """When logs happened and arrived, and verdicts. A verdict's event may be out of reach; that it arrived counts."""
+    life = Life.none(len(ids))
+    known = pa.array(ids, pa.string())
+    starts = found.events.filter(pc.equal(found.events["event_name"], semconv.RUN_STARTED_EVENT))
+    for rows, times, received in (
+        (starts, events.times_of(starts), ints(starts["received_at"])),
+        (found.other_logs, ints(found.other_logs["latest"]), ints(found.other_logs["received"])),
+    ):
+        place = ints(pc.index_in(rows["trace_id"], known))
+        np.maximum.at(life.event_unix_nano, place, times)
+        np.maximum.at(life.sign_us, place, received)
+    judged_at = ints(pc.index_in(verdicts["trace_id"], known))
+    np.maximum.at(life.arrival_us, judged_at, ints(verdicts["received_at"]))
+    for trace_id, told in evaluations.items():
+        at = bisect_left(ids, trace_id)
+        life.arrival_us[at] = max(int(life.arrival_us[at]), *(event.received_us for event in told))
+    return life
+
+
+def _due(traces: Traces) -> Ints:
+    """When each trace is to be looked at again, unix us."""
+    return np.where(traces.quiet, traces.life.arrival_us, traces.life.sign_us) + micros(traces.settle_seconds)
+
+
+def _out_of_reach(traces: Traces, found: Found, before: Mapping[str, pa.Table]) -> Bools:
+    """Of which traces a row comes from something that was not found.
+
+    An unknown run has the id of a parent that never came.
+    """
+    lost = np.zeros(len(traces.ids), np.bool_)
+    rows = pa.concat_tables([before[name].select(["trace_id", "span_id"]) for name in TIMED])
+    if not rows.num_rows:
+        return lost
+    known = [found.spans.select(["trace_id", "span_id"]), found.events.select(["trace_id", "span_id"])]
+    known.append(found.spans.select(["trace_id", "parent_span_id"]).rename_columns(["trace_id", "span_id"]))
+
+    def identities(table: pa.Table) -> Any:
+        return pc.binary_join_element_wise(table["trace_id"], table["span_id"], "-")
+
+    absent = rows.filter(pc.invert(pc.is_in(identities(rows), identities(pa.concat_tables(known)).combine_chunks())))
+    lost[ints(pc.index_in(absent["trace_id"], pa.array(traces.ids, pa.string())))] = True
+    return lost
+
+
+def _open(
+    ids: list[str], found: Found, after: Mapping[str, pa.Table], settled: Bools, due_us: Ints
+) -> dict[str, OpenTrace]:
+    known = pa.array(ids, pa.string())
+    sizes = np.bincount(ints(pc.index_in(found.spans["trace_id"], known)), minlength=len(ids))
+    wanted = sizes > LARGE
+    for rows in after.values():
+        wanted[ints(pc.index_in(rows["trace_id"].unique(), known))] = True
+    at = np.flatnonzero(wanted & ~settled)
+    entries = zip(at.tolist(), due_us[at].tolist(), sizes[at].tolist(), strict=True)
+    return {ids[trace]: OpenTrace(due, spans) for trace, due, spans in entries}
+
+
+def _join_elsewhere(reader: Reader, ids: list[str], after: Mapping[str, pa.Table], verdicts: list[Row]) -> set[int]:
+    """Give verdicts without a run the run of the evaluated response, if exactly one run in another trace gave it.
+
+    Returns the days on which those runs ended.
+    """
+    orphans = [row for row in verdicts if row["run_id"] is None and row["response_id"]]
+    if not orphans:
+        return set()
+    wanted = sorted({row["response_id"] for row in orphans})
+    models = after["model_calls"]
+    answers = models.filter(pc.and_(pc.is_in(models["response_id"], pa.array(wanted)), models["run_id"].is_valid()))
+    run_ids = answers["run_id"].combine_chunks()
+    ended = after["runs"].filter(pc.is_in(after["runs"]["run_id"], run_ids)).select(["run_id", "date", "ended_at"])
+    here = {row["run_id"]: row for row in from_table(ended)}
+    calls = [{**here[row["run_id"]], **row} for row in answers.select(["response_id", "run_id"]).to_pylist()]
+    calls += reader.responses(wanted, ids)
     runs = unique_responses(calls)
     places = {row["run_id"]: row for row in calls}
+    joined = set()
     for row in orphans:
         row["run_id"] = runs.get(row["response_id"])
         if row["run_id"] is not None and places[row["run_id"]]["ended_at"] is not None:
-            batch.joined_dates.add(places[row["run_id"]]["date"])
+            joined.add(places[row["run_id"]]["date"])
+    return joined
 
 
 def next_traces(reader: Reader, batch: Batch) -> Collection[str]:
     """Other traces whose verdicts have to find their runs anew. Call after the commit."""
-    responses = {row["response_id"] for row in batch.after["model_calls"] if row["response_id"]}
+    responses = one_array(batch.after["model_calls"]["response_id"]).unique().drop_null()
     return reader.waiting(responses, batch.trace_ids)

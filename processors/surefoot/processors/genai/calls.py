@@ -1,116 +1,129 @@
-"""The tool calls and model calls of a trace, each real one once.
+"""The tool calls and model calls of traces, each real one once, and the tokens of their runs.
 
 Rules: ``execute_tool`` directly or indirectly inside ``execute_tool`` of the same tool is the same call seen twice (MCP
-client and server), the outer one counts; of inference spans inside inference spans the innermost counts; phantom tools
-and handoffs are no calls. A failed tool does not make a failed run.
+client and server), the outer one counts; of inference spans inside inference spans the innermost counts; of two
+instrumentations side by side the richer counts; phantom tools and handoffs are no calls. A failed tool does not make a
+failed run.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from operator import attrgetter
+from dataclasses import dataclass
 from typing import Final
 
-from surefoot.instrumentation import semconv
-from surefoot.processors.genai.outcome import error_name, outcome
-from surefoot.processors.genai.runs import Run, Runs
-from surefoot.processors.genai.trace import RETRY_CAUSE, Span, Trace
-from surefoot.processors.genai.tree import climb
+import numpy as np
+
+from surefoot.processors.genai import why
+from surefoot.processors.genai.arrays import NONE, Bools, Ints
+from surefoot.processors.genai.links import above, depths
+from surefoot.processors.genai.runs import Runs
+from surefoot.processors.genai.traces import MODEL, TOOL, Traces
+from surefoot.processors.genai.twins import halves, twin_calls
 
 # google-adk adds "(merged tools)" after parallel calls; smolagents ends by calling the tool "final_answer".
 _PHANTOMS: Final = frozenset({"(merged tools)", "final_answer"})
 _HANDOFF: Final = "handoff to "
 _TRANSFER: Final = "transfer_to_"
-_RETRY: Final = "ToolRetryError"
-
-RETRY: Final = "retry"
-FAILED: Final = frozenset({"error", RETRY})
 
 
-def tool_spans(trace: Trace, runs: Runs) -> list[Span]:
-    """The spans that are tool calls, in order of time."""
-    tools = {span.span_id: span for span in trace.spans.values() if span.operation == semconv.EXECUTE_TOOL}
-    if not tools:
-        return []
-    above = climb(trace.spans, tools.keys() | runs.by_id.keys())
-    agents = {_plain(span.agent_name) for span in trace.spans.values() if span.agent_name}
+@dataclass(frozen=True, slots=True)
+class ModelCalls:
+    """Model calls in order of time within their traces."""
 
-    def counts(span: Span) -> bool:
-        outer = tools.get(above(span.parent_span_id) or "")
-        nested = outer is not None and outer.tool_name == span.tool_name
-        return not nested and span.tool_name not in _PHANTOMS and not _is_handoff(span.tool_name, agents)
-
-    return [span for span in tools.values() if counts(span)]
+    node: Ints
+    told_by: Ints  # the node that has its response and tokens: the call's own, or its second half
+    doubtful: Bools  # may be a second report of a call that another row stands for
 
 
-def _is_handoff(tool_name: str | None, agents: set[str]) -> bool:
-    """Whether the tool passes the conversation to another agent.
+def tool_calls(traces: Traces, runs: Runs) -> Ints:
+    """The nodes that are tool calls, in order of time within their traces."""
+    tools = np.flatnonzero(traces.operation == TOOL)
+    if not len(tools):
+        return tools
+    codes, names = traces.numbers("tool_name")
+    stops = traces.operation == TOOL
+    stops[runs.node] = True
+    outer = above(traces.parent, stops, tools)
+    nested = (outer >= 0) & (traces.operation[outer] == TOOL) & (codes[outer] == codes[tools])
+    phantom = np.isin(codes[tools], [number for number, name in enumerate(names) if name in _PHANTOMS])
+    handoff = _handoffs(traces, tools, codes, names)
+    runs.why[tools] = why.TOOL_CALL
+    for reason, folded in ((why.NESTED_TOOL, nested), (why.PHANTOM, phantom), (why.HANDOFF, handoff)):
+        runs.why[tools[folded]] = reason
+    tools = tools[~(nested | phantom | handoff)]
+    twins = twin_calls(traces, tools, runs.owner[tools], codes[tools], ("tool_call_id", "error_type"), runs.why)
+    found: Ints = tools[~twins]
+    return found
+
+
+def _handoffs(traces: Traces, tools: Ints, codes: Ints, names: list[str]) -> Bools:
+    """Which tools pass the conversation to another agent.
 
     ``transfer_to_x`` is one only if x is an agent that the trace knows: it may as well move money.
     """
-    if tool_name is None:
-        return False
-    if tool_name.startswith(_TRANSFER):
-        target = _plain(tool_name.removeprefix(_TRANSFER))
-        return target == "agent" or target in agents
-    return tool_name.startswith(_HANDOFF)
+    plain = [name.startswith(_HANDOFF) or _plain(name) == "transfertoagent" for name in names]
+    found = np.array([*plain, False])[codes[tools]]
+    transfers = [(number, name) for number, name in enumerate(names) if name.startswith(_TRANSFER)]
+    targets = {number: _plain(name.removeprefix(_TRANSFER)) for number, name in transfers}
+    if not targets:
+        return found
+    agents: dict[str, int] = {}
+    agent_word = np.array([*(agents.setdefault(_plain(name), len(agents)) for name in traces.agent_names), NONE])
+    target_word = np.full(len(names) + 1, NONE)
+    for number, target in targets.items():
+        target_word[number] = agents.get(target, NONE)
+    size = len(agents) + 1
+    spans = np.arange(traces.spans)
+    present = np.unique(traces.trace[spans] * size + agent_word[traces.agent[spans]])
+    word = target_word[codes[tools]]
+    return found | ((word >= 0) & np.isin(traces.trace[tools] * size + word, present))
 
 
-def _plain(name: str | None) -> str:
-    return re.sub(r"[^a-z0-9]", "", (name or "").lower())
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def tool_outcome(span: Span) -> str:
-    """``ok``, ``error``, ``retry`` (the tool asked the model to try again), ``cancelled`` or ``deferred``."""
-    ended = outcome(span)
-    if ended == "error" and (RETRY_CAUSE in span.marks or error_name(span) == _RETRY):
-        return RETRY
-    return ended
+def model_calls(traces: Traces, runs: Runs) -> ModelCalls:
+    """The model calls."""
+    inferences = np.flatnonzero(traces.operation == MODEL)
+    stops = traces.operation == MODEL
+    stops[runs.node] = True
+    outer = np.zeros(len(stops) + 1, np.bool_)
+    outer[above(traces.parent, stops, inferences)] = True
+    outer[-1] = False
+    runs.why[inferences] = np.where(outer[inferences], why.OUTER_MODEL, why.MODEL_CALL)
+    calls = inferences[~outer[inferences]]
+    columns = ("response_id", "provider_name", "request_model", "input_tokens", "output_tokens")
+    anything = np.full(len(calls), NONE)
+    calls = calls[~twin_calls(traces, calls, runs.owner[calls], anything, columns, runs.why)]
+    return ModelCalls(*halves(traces, calls, runs.owner[calls], runs.why))
 
 
-def model_spans(trace: Trace, runs: Runs) -> list[Span]:
-    """The spans that are model calls, in order of time."""
-    inferences = {span.span_id: span for span in trace.spans.values() if span.operation in semconv.MODEL_OPERATIONS}
-    if not inferences:
-        return []
-    above = climb(trace.spans, inferences.keys() | runs.by_id.keys())
-    outer = {above(span.parent_span_id) for span in inferences.values()}
-    return [span for span in inferences.values() if span.span_id not in outer]
-
-
-def tokens(runs: Runs, models: list[Span], kind: str) -> dict[str, int | None]:
-    """Tokens of each run by its span id, of the ``kind`` that is a span's column. None where nothing reported any.
+def tokens(traces: Traces, runs: Runs, models: ModelCalls, kind: str) -> Ints:
+    """Tokens of each run, of the ``kind`` that is a span's column. -1 where nothing reported any.
 
     A run's own model calls decide. If none of them tells, the agent span's aggregate does, without what its sub-runs
     used (a smaller aggregate does not include them).
     """
-    count = attrgetter(kind)
-    own: dict[str, int] = {}
-    for span in models:
-        run_id, used = runs.run_of.get(span.span_id), count(span)
-        if run_id is not None and used is not None:
-            own[run_id] = own.get(run_id, 0) + used
-    result: dict[str, int | None] = {}
-    including: Counter[str] = Counter()  # with sub-runs
-    for run in _sub_runs_first(runs):
-        below, used = including[run.span_id], own.get(run.span_id)
-        aggregate = count(run.span) if run.span is not None else None
-        if used is None and aggregate is not None:
-            used = aggregate - below if aggregate >= below else aggregate
-        result[run.span_id] = used
-        if run.parent is not None:
-            including[run.parent] += below + (used or 0)
-    return result
-
-
-def _sub_runs_first(runs: Runs) -> list[Run]:
-    """All runs, each after those directly under it."""
-    waiting = Counter(run.parent for run in runs.by_id.values() if run.parent is not None)
-    ready = [run for run in runs.by_id.values() if not waiting[run.span_id]]
-    for run in ready:
-        if run.parent is not None:
-            waiting[run.parent] -= 1
-            if not waiting[run.parent]:
-                ready.append(runs.by_id[run.parent])
-    return ready
+    count = traces.ints(kind, NONE)
+    size = len(runs.node)
+    owner, used = runs.owner[models.node], count[models.told_by]
+    told = (owner >= 0) & (used >= 0)
+    own = np.full(size, NONE, np.int64)
+    own[owner[told]] = 0
+    np.add.at(own, owner[told], used[told])
+    aggregate = count[runs.node]
+    asked = (own < 0) & (aggregate >= 0)
+    if not asked.any():
+        return own
+    including = np.zeros(size, np.int64)  # with sub-runs
+    depth = depths(runs.parent)
+    for level in range(int(depth.max()), -1, -1):
+        at = np.flatnonzero(depth == level)
+        below = including[at]
+        rest = np.where(aggregate[at] >= below, aggregate[at] - below, aggregate[at])
+        own[at] = np.where(asked[at], rest, own[at])
+        inside = at[runs.parent[at] >= 0]
+        np.add.at(including, runs.parent[inside], including[inside] + np.maximum(own[inside], 0))
+    return own

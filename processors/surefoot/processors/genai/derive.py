@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from surefoot.processors.genai.batch import LARGE, Batch, OpenTrace, derive_batch, next_traces
-from surefoot.processors.genai.load import Arrival, Reader
-from surefoot.processors.genai.rows import to_table
-from surefoot.processors.genai.trace import micros
-from surefoot.processors.genai.verdicts import Row
+from surefoot.processors.genai.load import EPOCH, Arrival, Reader
+from surefoot.processors.genai.traces import micros
 from surefoot.processors.lake import Lake, replace_traces
 from surefoot.processors.lake.schema import TRACE_TABLES
 from surefoot.processors.settings import Settings
@@ -35,7 +36,6 @@ _MARKED: Final = "runs"  # the table that carries the sources' progress
 # Traces of one batch are in memory together.
 _BATCH_SPANS: Final = 50_000
 _BATCH_TRACES: Final = 5_000
-_EPOCH: Final = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +94,15 @@ class Deriver:
                 )
                 self._write(batch)
                 self._remember(batch)
-                done |= batch.trace_ids
+                done.update(batch.trace_ids)
                 days |= batch.dates()
                 for table in TRACE_TABLES:
-                    rows[table] += len(batch.after[table])
+                    rows[table] += batch.after[table].num_rows
                 self._reader.refresh()
                 more.update(next_traces(self._reader, batch))
             work = dict.fromkeys(more - done)
         self._record(versions)
-        dirty = {_EPOCH + timedelta(days=day) for day in days}
+        dirty = {EPOCH + timedelta(days=day) for day in days}
         if self._first:
             dirty |= self._recent_dates(now_us)
             self._first = False
@@ -137,33 +137,37 @@ class Deriver:
         self._sequence += 1
         for table in TRACE_TABLES:
             before, after = batch.before[table], batch.after[table]
-            if not before and not after:
+            if not before.num_rows and not after.num_rows:
                 continue
-            earliest = min((row["date"] for row in before if row["settled"]), default=None)
+            earliest = pc.min(before["date"].filter(before["settled"])).as_py()
             replace_traces(
                 self._lake,
                 table,
                 batch.trace_ids,
-                to_table(table, [row for row in after if not row["settled"]]),
-                to_table(table, [row for row in after if row["settled"]]),
+                after.filter(pc.invert(after["settled"])),
+                after.filter(after["settled"]),
                 _APP,
                 self._sequence,
-                since=date.max if earliest is None else _EPOCH + timedelta(days=earliest),
+                since=earliest or date.max,
             )
 
     def _remember(self, batch: Batch) -> None:
         for trace_id in batch.trace_ids:
             self._open.pop(trace_id, None)
         self._open |= batch.open
-        ended = {row["run_id"] for row in batch.before["runs"] if row["ended_at"] is not None}
-        for row in batch.after["runs"]:
-            if row["ended_at"] is not None and row["parent_run_id"] is None and row["run_id"] not in ended:
-                self._count(row)
+        before, after = batch.before["runs"], batch.after["runs"]
+        known = before.filter(before["ended_at"].is_valid())["run_id"].combine_chunks()
+        ended = pc.and_(after["ended_at"].is_valid(), after["parent_run_id"].is_null())
+        self._count(after.filter(pc.and_(ended, pc.invert(pc.is_in(after["run_id"], known)))))
 
-    def _count(self, row: Row) -> None:
-        key = (row["service_name"] or "", row["outcome"])
-        runs = self._counters[key].runs if key in self._counters else 0
-        self._counters[key] = RunCounter(*key, runs + 1, row["trace_id"])
+    def _count(self, runs: pa.Table) -> None:
+        services = pc.fill_null(runs["service_name"], "").to_pylist()
+        for service, ended_as, trace_id in zip(
+            services, runs["outcome"].to_pylist(), runs["trace_id"].to_pylist(), strict=True
+        ):
+            key = (service, ended_as)
+            known = self._counters.get(key)
+            self._counters[key] = RunCounter(*key, (known.runs if known else 0) + 1, trace_id)
 
     def _record(self, versions: Mapping[str, int]) -> None:
         for source, app in _SOURCES.items():
@@ -174,10 +178,7 @@ class Deriver:
     def _recent_dates(self, now_us: int) -> set[date]:
         """Dates of runs that changed within the look-back: a process that died may have derived them and not told."""
         horizon = now_us - self._settings.lookback_days * 86_400_000_000
-        found = self._reader.rows(
-            "runs", "ended_at IS NOT NULL AND epoch_us(received_at) >= ?", [horizon], "DISTINCT date"
-        )
-        return {_EPOCH + timedelta(days=row["date"]) for row in found}
+        return set(self._reader.ended_since(horizon))
 
 
 def _last(lake: Lake, table: str, app: str) -> int:

@@ -7,7 +7,6 @@ design: the spans of 5,000 traces among 10 M, 72 to 334 ms).
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -15,29 +14,24 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from surefoot.instrumentation import semconv
-from surefoot.processors.genai.rows import from_table
-from surefoot.processors.genai.trace import (
-    EVENT_COLUMNS,
-    EVENT_NAMES,
-    SPAN_COLUMNS,
-    Event,
-    Life,
-    Span,
-    by_trace,
-    read_events,
-    read_spans,
-)
-from surefoot.processors.genai.verdicts import Row, home_of
+from surefoot.processors.genai import events, traces
+from surefoot.processors.genai.events import Event
+from surefoot.processors.genai.records import Row, from_table
+from surefoot.processors.genai.verdicts import home_of
 from surefoot.processors.lake import Lake
 from surefoot.processors.lake.schema import TRACE_TABLES
 
+EPOCH: Final = date(1970, 1, 1)
 _IN: Final = "trace_id IN (SELECT unnest(?))"
 
-
 _OTHER_LOGS: Final = """
-SELECT trace_id, max(coalesce(nullif(time_unix_nano, 0), observed_unix_nano, 0)), epoch_us(max(received_at))
+SELECT
+  trace_id,
+  max(coalesce(nullif(time_unix_nano, 0), observed_unix_nano, 0)) AS latest,
+  epoch_us(max(received_at)) AS received
 FROM logs
 WHERE date >= ? AND trace_id IN (SELECT unnest(?)) AND coalesce(event_name, '') NOT IN (SELECT unnest(?))
 GROUP BY trace_id
@@ -47,14 +41,19 @@ SELECT c.response_id, c.run_id, r.date, r.ended_at
 FROM model_calls c JOIN runs r ON c.run_id = r.run_id
 WHERE c.response_id IN (SELECT unnest(?)) AND c.trace_id NOT IN (SELECT unnest(?))
 """
-_WAITING: Final = """
-SELECT DISTINCT trace_id
+# Verdicts whose run is not of their own trace, or whose response may yet be somebody's.
+_ELSEWHERE: Final = """
+SELECT DISTINCT trace_id, response_id, split_part(run_id, '-', 1) AS run_trace
 FROM verdicts
-WHERE trace_id NOT IN (SELECT unnest($2)) AND (
-  split_part(run_id, '-', 1) IN (SELECT unnest($2))
-  OR response_id IN (SELECT unnest($1)) AND (run_id IS NULL OR split_part(run_id, '-', 1) <> trace_id)
-)
+WHERE run_id IS NULL AND response_id IS NOT NULL OR split_part(run_id, '-', 1) <> trace_id
 """
+_TIMED: Final = "trace_id, span_id, date, settled, received_at, started_at, ended_at"
+_BEFORE: Final = {
+    "runs": f"{_TIMED}, run_id, parent_run_id",
+    "tool_calls": _TIMED,
+    "model_calls": _TIMED,
+    "verdicts": "*",
+}
 
 
 @dataclass(slots=True)
@@ -66,13 +65,13 @@ class Arrival:
     homeless: list[Event] = field(default_factory=list)  # evaluations without trace context that are kept under it
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Found:
-    """What the lake holds of a trace."""
+    """What the lake holds of some traces."""
 
-    spans: list[Span] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    other_logs: Life | None = None
+    spans: pa.Table  # traces.COLUMNS
+    events: pa.Table  # events.COLUMNS, only start events and evaluations
+    other_logs: pa.Table  # trace_id, latest (unix ns), received (unix us)
 
 
 class Reader:
@@ -96,45 +95,35 @@ class Reader:
         _count(self._lake.read("logs", ["trace_id", "date"], "trace_id <> ''", files=chosen), into)
         homeless = self._lake.read(
             "logs",
-            [*EVENT_COLUMNS, "date"],
+            [*events.COLUMNS, "date"],
             "coalesce(trace_id, '') = '' AND event_name = ?",
             [semconv.EVALUATION_EVENT],
             files=chosen,
         )
-        for event, day in zip(read_events(homeless), homeless["date"].to_pylist(), strict=True):
+        for event, day in zip(events.read_events(homeless), homeless["date"].to_pylist(), strict=True):
             arrival = into.setdefault(home_of(event), Arrival())
             arrival.rows += 1
             arrival.since = min(arrival.since, day)
             arrival.homeless.append(event)
 
-    def traces(self, trace_ids: Collection[str], since: date) -> dict[str, Found]:
+    def traces(self, trace_ids: Collection[str], since: date) -> Found:
         """All spans and logs of these traces in partitions from ``since`` on."""
         ids = sorted(trace_ids)
-        found: defaultdict[str, Found] = defaultdict(Found)
-        for trace_id, spans in by_trace(read_spans(self._bounded("spans", SPAN_COLUMNS, ids, since))).items():
-            found[trace_id].spans = spans
-        events = self._bounded("logs", EVENT_COLUMNS, ids, since, "event_name IN (SELECT unnest(?))", [*EVENT_NAMES])
-        for event in read_events(events):
-            found[event.trace_id or ""].events.append(event)
-        for trace_id, latest, received in self._con.execute(_OTHER_LOGS, [since, ids, [*EVENT_NAMES]]).fetchall():
-            found[trace_id].other_logs = Life(latest, received, received)
-        return found
+        names = [*events.NAMES]
+        return Found(
+            self._bounded("spans", traces.COLUMNS, ids, since),
+            self._bounded("logs", events.COLUMNS, ids, since, "event_name IN (SELECT unnest(?))", names),
+            self._con.sql(_OTHER_LOGS, params=[since, ids, names]).to_arrow_table(),
+        )
 
-    def derived(self, trace_ids: Collection[str]) -> dict[str, list[Row]]:
+    def derived(self, trace_ids: Collection[str]) -> dict[str, pa.Table]:
         """What each derived table holds of these traces: place, times and state; of ``verdicts`` whole rows."""
         ids = sorted(trace_ids)
-        common = "trace_id, span_id, date, settled, received_at"
-        columns = {
-            "runs": f"{common}, started_at, ended_at, run_id",
-            "tool_calls": f"{common}, started_at, ended_at",
-            "model_calls": f"{common}, started_at, ended_at",
-            "verdicts": "*",
-        }
-        return {table: self.rows(table, _IN, [ids], columns[table]) for table in TRACE_TABLES}
+        return {table: self._query(table, _IN, [ids], _BEFORE[table]) for table in TRACE_TABLES}
 
     def whole(self, table: str, trace_ids: Collection[str]) -> list[Row]:
         """All columns of a derived table's rows of these traces."""
-        return self.rows(table, _IN, [sorted(trace_ids)])
+        return from_table(self._query(table, _IN, [sorted(trace_ids)]))
 
     def open_traces(self) -> list[str]:
         """Traces with a row that is not settled."""
@@ -149,18 +138,29 @@ class Reader:
         found = self._con.sql(_RESPONSES, params=[sorted(response_ids), sorted(but)])
         return from_table(found.to_arrow_table())
 
-    def waiting(self, response_ids: Collection[str], of: Collection[str]) -> list[str]:
+    def waiting(self, response_ids: pa.Array, of: Collection[str]) -> list[str]:
         """Traces other than ``of`` with a verdict whose run may change with ``of``.
 
         Its run is among them, or it judges one of these responses and its own trace has no run for it.
         """
-        found = self._con.execute(_WAITING, [sorted(response_ids), sorted(of)])
-        return [trace_id for (trace_id,) in found.fetchall()]
+        found = self._con.sql(_ELSEWHERE).to_arrow_table()
+        if not found.num_rows:
+            return []
+        ids = pa.array(sorted(of), pa.string())
+        concerned = pc.or_(pc.is_in(found["run_trace"], ids), pc.is_in(found["response_id"], response_ids))
+        others = pc.invert(pc.is_in(found["trace_id"], ids))
+        waiting: list[str] = found.filter(pc.and_(concerned, others))["trace_id"].unique().to_pylist()
+        return waiting
 
-    def rows(self, table: str, where: str, parameters: list[Any], columns: str = "*") -> list[Row]:
-        """Rows of a table; ``where`` is SQL of this room's own."""
+    def ended_since(self, moment_us: int) -> list[date]:
+        """Dates of the runs that ended and that something arrived for since ``moment_us`` (unix us)."""
+        found = self._query("runs", "ended_at IS NOT NULL AND epoch_us(received_at) >= ?", [moment_us], "DISTINCT date")
+        days: list[date] = found["date"].to_pylist()
+        return days
+
+    def _query(self, table: str, where: str, parameters: list[Any], columns: str = "*") -> pa.Table:
         query = f"SELECT {columns} FROM {table} WHERE {where}"  # noqa: S608 - no value of a user's in it
-        return from_table(self._con.sql(query, params=parameters).to_arrow_table())
+        return self._con.sql(query, params=parameters).to_arrow_table()
 
     def _bounded(
         self,
@@ -171,9 +171,8 @@ class Reader:
         also: str = "true",
         parameter: list[str] | None = None,
     ) -> pa.Table:
-        query = f"SELECT {', '.join(columns)} FROM {table} WHERE date >= ? AND {_IN} AND {also}"  # noqa: S608 - constants
         parameters: list[Any] = [since, ids, *([parameter] if parameter is not None else [])]
-        return self._con.sql(query, params=parameters).to_arrow_table()
+        return self._query(table, f"date >= ? AND {_IN} AND {also}", parameters, ", ".join(columns))
 
 
 def _count(rows: pa.Table, into: dict[str, Arrival]) -> None:
@@ -186,25 +185,20 @@ def _count(rows: pa.Table, into: dict[str, Arrival]) -> None:
         arrival.since = min(arrival.since, day)
 
 
-def reach(arrival: Arrival | None, before: Iterable[Row], lookback: timedelta, today: date) -> date:
-    """The earliest partition in which rows of a trace are looked for.
+def reach(arrivals: Iterable[Arrival | None], before: Mapping[str, pa.Table], lookback: timedelta, today: date) -> date:
+    """The earliest partition in which rows of traces are looked for.
 
     What arrived says where to look, and the look-back is counted from there. A trace that is still open has rows that
     say how far back it goes, and is followed that far.
     """
-    days = [arrival.since - lookback if arrival is not None and arrival.since < date.max else today - lookback]
-    days += [
-        date(1970, 1, 1) + timedelta(microseconds=min(row.get("started_at") or row["received_at"], row["received_at"]))
-        for row in before
-        if not row["settled"]
+    days = [
+        arrival.since - lookback if arrival is not None and arrival.since < date.max else today - lookback
+        for arrival in arrivals
     ]
+    for rows in before.values():
+        unsettled = rows.filter(pc.invert(rows["settled"]))
+        for name in {"started_at", "received_at"} & set(unsettled.column_names):
+            earliest = pc.min(unsettled[name].cast(pa.timestamp("us", "UTC")).cast(pa.int64())).as_py()
+            if earliest is not None:
+                days.append(EPOCH + timedelta(microseconds=earliest))
     return min(days)
-
-
-def group(rows: Mapping[str, list[Row]]) -> dict[str, dict[str, list[Row]]]:
-    """Rows by table, as rows by trace and table."""
-    grouped: defaultdict[str, dict[str, list[Row]]] = defaultdict(lambda: {table: [] for table in TRACE_TABLES})
-    for table, of_table in rows.items():
-        for row in of_table:
-            grouped[row["trace_id"]][table].append(row)
-    return grouped

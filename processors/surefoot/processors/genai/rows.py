@@ -1,291 +1,252 @@
-"""A whole trace to its rows of ``runs``, ``tool_calls``, ``model_calls`` and ``verdicts``.
+"""Whole traces to their rows of ``runs``, ``tool_calls`` and ``model_calls``.
 
-Contract: :func:`derive_trace` is a pure function of the trace, and its rows replace everything that was derived from
-the trace before. Rows are dicts with the columns of the lake's schema; times are integers, microseconds for timestamps
-and days for dates, as :func:`to_table` takes and :func:`from_table` gives them.
+Contract: :func:`derive` is a pure function of the traces, and its rows replace everything that was derived from these
+traces before. A trace's rows do not depend on which others stand beside it.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from surefoot.instrumentation import semconv
-from surefoot.processors.genai import calls, verdicts
-from surefoot.processors.genai.outcome import error_name, outcome
-from surefoot.processors.genai.runs import Run, Runs, find_runs, started
-from surefoot.processors.genai.trace import Span, Trace
-from surefoot.processors.genai.verdicts import Row, RunIndex
+from surefoot.processors.genai import calls, outcome
+from surefoot.processors.genai.arrays import NONE, Bools, Codes, Ints, bools, take, text
+from surefoot.processors.genai.inherit import Maps, call_maps, first_named, inherited, members_of, run_maps
+from surefoot.processors.genai.marks import Marks, read_marks
+from surefoot.processors.genai.outcome import Endings, endings
+from surefoot.processors.genai.pricing import Costs, costs
+from surefoot.processors.genai.runs import Runs, find_runs
+from surefoot.processors.genai.traces import MISSING, SPAN, UNFINISHED, Traces
 from surefoot.processors.lake.schema import TABLES
 
 NANOS_A_DAY: Final = 86_400_000_000_000
-EMPTY: Final[Mapping[str, str]] = {}
-
-# Columns that a run takes from its own span, else its start event, else the first of its spans that has one, with the
-# attribute of the start event and how to read it.
-_INHERITED: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
-    "agent_version": (semconv.AGENT_VERSION, str),
-    "conversation_id": (semconv.CONVERSATION_ID, str),
-    "task_class": (semconv.TASK_CLASS, str),
-    "task_id": (semconv.TASK_ID, str),
-    "consequence_class": (semconv.CONSEQUENCE_CLASS, str),
-    "intent_id": (semconv.INTENT_ID, str),
-    "run_group": (semconv.RUN_GROUP, str),
-    "repetition": (semconv.REPETITION, int),
-    "variant": (semconv.VARIANT, str),
-    "boundary_id": (semconv.BOUNDARY_ID, str),
-    "mode": (semconv.MODE, str),
-    "sample_weight": (semconv.SAMPLE_WEIGHT, float),
-}
-
-
-_INHERITED_OF: Final = attrgetter(*_INHERITED)
+TOKENS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+_INHERITED: Final = (
+    "agent_version",
+    "conversation_id",
+    "task_class",
+    "task_id",
+    "consequence_class",
+    "intent_id",
+    "run_group",
+    "repetition",
+    "variant",
+    "boundary_id",
+    "mode",
+    "sample_weight",
+)
+_REFUSE: Final = "refuse"  # a mode
 
 
 @dataclass(frozen=True, slots=True)
-class TraceRows:
-    """What a trace amounts to. Verdicts come from :func:`evaluate_trace`."""
+class Derived:
+    """What traces amount to. Verdicts are joined by :mod:`~surefoot.processors.genai.judged`."""
 
-    runs: list[Row]
-    tool_calls: list[Row]
-    model_calls: list[Row]
-    index: RunIndex
+    tables: Mapping[str, pa.Table]
+    traces: Traces
+    runs: Runs
+    run_ids: pa.StringArray
+    models: Ints  # nodes of the rows of model_calls
 
 
-def derive_trace(trace: Trace) -> TraceRows:
-    """Runs, tool calls and model calls of the trace, in order of time, and where its verdicts find their runs."""
-    runs = find_runs(trace)
-    tools = calls.tool_spans(trace, runs)
-    models = calls.model_spans(trace, runs)
-    input_tokens = calls.tokens(runs, models, "input_tokens")
-    output_tokens = calls.tokens(runs, models, "output_tokens")
-    tool_outcomes = {span.span_id: calls.tool_outcome(span) for span in tools}
-    outcomes_of: defaultdict[str, list[str]] = defaultdict(list)
-    for span_id, ended_as in tool_outcomes.items():
-        if span_id in runs.run_of:
-            outcomes_of[runs.run_of[span_id]].append(ended_as)
-    model_counts = Counter(runs.run_of[span.span_id] for span in models if span.span_id in runs.run_of)
-    run_rows: dict[str, Row] = {}
-    for run_id, run in runs.by_id.items():
-        row = _run_row(trace, run)
-        ended = outcomes_of[run_id]
-        row |= {
-            "tool_calls": len(ended),
-            "tool_errors": ended.count("error"),
-            "model_calls": model_counts[run_id],
-            "input_tokens": input_tokens[run_id],
-            "output_tokens": output_tokens[run_id],
-            "recovered": row["outcome"] == "ok" and not calls.FAILED.isdisjoint(ended),
-        }
-        run_rows[run_id] = row
-    owners = {span_id: run_rows[run_id] for span_id, run_id in runs.run_of.items()}
-    model_rows = [_model_row(trace, span, owners.get(span.span_id)) for span in models]
-    return TraceRows(
-        runs=list(run_rows.values()),
-        tool_calls=[_tool_row(trace, span, tool_outcomes[span.span_id], owners.get(span.span_id)) for span in tools],
-        model_calls=model_rows,
-        index=_index(runs, run_rows, owners, model_rows),
+def derive(traces: Traces) -> Derived:
+    """Runs, tool calls and model calls, in order of trace and time."""
+    marks = read_marks(traces)
+    runs = find_runs(traces, marks.handoffs)
+    tools = calls.tool_calls(traces, runs)
+    models = calls.model_calls(traces, runs)
+    tool_ends = endings(traces, tools, marks, tools=True)
+    strata = run_maps(runs, marks.strata)
+    prices = costs(traces, models)
+    run_columns = _run_columns(traces, runs, marks, strata)
+    run_columns |= _roll_ups(traces, runs, run_columns["outcome"], tools, tool_ends, models, prices)
+    tool_columns = _tool_columns(traces, runs, run_columns, tools, tool_ends, marks, strata)
+    model_columns = _model_columns(traces, runs, run_columns, models, endings(traces, models.node, marks), prices)
+    run_columns["outcome"] = outcome.words(run_columns["outcome"])
+    tables = {"runs": run_columns, "tool_calls": tool_columns, "model_calls": model_columns}
+    return Derived(
+        {name: table_of(name, columns) for name, columns in tables.items()},
+        traces,
+        runs,
+        run_columns["run_id"],
+        models.node,
     )
 
 
-def run_id(trace_id: str, span_id: str) -> str:
-    """The id of the run whose own span is this one, whether the span came or not."""
-    return f"{trace_id}-{span_id}"
+def table_of(name: str, columns: Mapping[str, Any]) -> pa.Table:
+    """Columns as a table of the lake; numbers become times and dates."""
+    schema = TABLES[name]
+    return pa.table([_typed(columns[field.name], field.type) for field in schema], schema=schema)
 
 
-def _run_row(trace: Trace, run: Run) -> Row:
-    span, start = run.span, run.start
-    told: Mapping[str, str] = start.attributes if start is not None else EMPTY
-    head = span or (run.members[0] if run.members else None)
-    ended_as, started_ns, ended_ns = _ending(trace, run)
-    received = trace.life.arrival_us
-    row: Row = {
-        "run_id": run_id(trace.trace_id, run.span_id),
-        "parent_run_id": None if run.parent is None else run_id(trace.trace_id, run.parent),
-        "trace_id": trace.trace_id,
-        "span_id": run.span_id,
-        "service_name": start.service_name if start is not None else head and head.service_name,
-        "environment": start.environment if start is not None else head and head.environment,
-        "agent_name": _agent_name(run, told),
-        "versions": _prefixed(run, told, semconv.VERSIONS_PREFIX),
-        "strata": _prefixed(run, told, semconv.STRATUM_PREFIX),
-        "outcome": ended_as,
-        "error_type": error_name(span) if span is not None and ended_as != "ok" else None,
-        "confidence": span.confidence if span is not None else None,
-        "cost_usd": None,
-        "settled": trace.settled,
-        "dialect": head and head.dialect,
-        "source": start.source if start is not None else head and head.source,
-        "received_at": received,
-        **_times(started_ns, ended_ns),
-    }
-    return row | _inherited(run, told)
+def _typed(column: Any, kind: pa.DataType) -> pa.Array:
+    array = column if isinstance(column, pa.Array) else pa.array(column)
+    if array.type == kind:
+        return array
+    return array.cast(pa.int32()).cast(kind) if pa.types.is_date(kind) else array.cast(kind)
 
 
-def _ending(trace: Trace, run: Run) -> tuple[str, int, int | None]:
-    """Outcome, start and end (unix ns). An abandoned run ends when the settle time after the last event is over."""
-    if run.span is not None:
-        return outcome(run.span), run.span.start_unix_nano, run.span.end_unix_nano
-    if run.start is None:
-        return "unknown", started(run), max(span.end_unix_nano for span in run.members)
-    if not trace.quiet:
-        return "running", started(run), None
-    return "abandoned", started(run), trace.life.event_unix_nano + int(trace.settle_seconds * 1e9)
+def run_ids_of(traces: Traces, nodes: Ints) -> pa.StringArray:
+    """The ids of the runs whose own spans these are, whether the spans came or not."""
+    of_trace = text(traces.ids, traces.trace[nodes])
+    return pc.binary_join_element_wise(of_trace, take(traces.span_id, nodes), "-")
 
 
-def _times(started_ns: int, ended_ns: int | None) -> Row:
-    last = started_ns if ended_ns is None else ended_ns
-    return {
-        "started_at": started_ns // 1000,
-        "ended_at": None if ended_ns is None else ended_ns // 1000,
-        "started_unix_nano": started_ns,
-        "ended_unix_nano": ended_ns,
-        "duration_ns": None if ended_ns is None else ended_ns - started_ns,
+def _run_columns(traces: Traces, runs: Runs, marks: Marks, strata: Maps) -> dict[str, Any]:
+    node, of_trace = runs.node, traces.trace[runs.node]
+    kind = traces.kind[node]
+    members = members_of(traces, runs)
+    ended_as, errors = _endings_of_runs(traces, runs, marks)
+    run_ids = run_ids_of(traces, node)
+    started, ended = runs.start, _ends(traces, runs, ended_as)
+    unfinished = ended == UNFINISHED
+    last = np.where(unfinished, started, ended)
+    head = np.where(kind == MISSING, members.first, node)
+    own_name = pc.if_else(pc.equal(traces.column("agent_name", node), ""), None, traces.column("agent_name", node))
+    other_name = pc.if_else(
+        pa.array(kind == SPAN), traces.column("workflow_name", node), first_named(traces, runs, members)
+    )
+    columns: dict[str, Any] = {
+        "run_id": run_ids,
+        "parent_run_id": take(run_ids, runs.parent),
+        "trace_id": text(traces.ids, of_trace),
+        "span_id": take(traces.span_id, node),
+        **{name: _at(traces, name, head) for name in ("service_name", "environment", "source")},
+        "agent_name": pc.coalesce(own_name, other_name),
+        **{name: inherited(traces, runs, members, name) for name in _INHERITED},
+        "versions": run_maps(runs, marks.versions).array(len(node)),
+        "strata": strata.array(len(node)),
+        "started_at": started // 1000,
+        "ended_at": pa.array(ended // 1000, mask=unfinished),
+        "started_unix_nano": started,
+        "ended_unix_nano": pa.array(ended, mask=unfinished),
+        "duration_ns": pa.array(ended - started, mask=unfinished),
+        "error_type": errors,
+        "confidence": _at(traces, "confidence", np.where(kind == SPAN, node, NONE)),
+        "settled": traces.settled[of_trace],
+        "dialect": _at(traces, "dialect", np.where(kind == SPAN, node, members.first)),
+        "received_at": traces.life.arrival_us[of_trace],
         "date": last // NANOS_A_DAY,
     }
+    refused = bools(pc.equal(columns["mode"], _REFUSE)) & (ended_as <= outcome.ERROR)
+    columns["outcome"] = np.where(refused, outcome.REFUSED, ended_as).astype(np.int8)
+    return columns
 
 
-def _agent_name(run: Run, told: Mapping[str, str]) -> str | None:
-    if run.span is not None:
-        return run.span.agent_name or run.span.workflow_name
-    named = (span.agent_name for span in run.members if span.agent_name)
-    return told.get(semconv.AGENT_NAME) or next(named, None)
+def _at(traces: Traces, name: str, nodes: Ints) -> pa.Array:
+    """A column at nodes of which some may be -1."""
+    return take(traces.table[name], np.where(nodes >= 0, traces.row[nodes], NONE))
 
 
-def _inherited(run: Run, told: Mapping[str, str]) -> Row:
-    layers = [_INHERITED_OF(span) for span in run.members]
-    layers.insert(0, tuple(_read(told.get(attribute), read) for attribute, read in _INHERITED.values()))
-    if run.span is not None:
-        layers.insert(0, _INHERITED_OF(run.span))
-    first = (next((value for value in column if value is not None), None) for column in zip(*layers, strict=True))
-    return dict(zip(_INHERITED, first, strict=True))
+def _endings_of_runs(traces: Traces, runs: Runs, marks: Marks) -> tuple[Codes, pa.StringArray]:
+    own = traces.kind[runs.node] == SPAN
+    ends = endings(traces, runs.node[own], marks)
+    quiet = traces.quiet[traces.trace[runs.node]]
+    ended_as = np.where(quiet, outcome.ABANDONED, outcome.RUNNING).astype(np.int8)
+    ended_as[traces.kind[runs.node] == MISSING] = outcome.UNKNOWN
+    ended_as[own] = ends.outcome
+    place = np.full(len(own), NONE, np.int64)
+    place[own] = np.arange(int(own.sum()))
+    return ended_as, take(ends.error_type, place)
 
 
-def _read(text: str | None, read: Callable[[str], Any]) -> Any:
-    """The text of an attribute as ``read`` takes it; None if there is none, or no number where one is wanted."""
-    try:
-        return read(text) if text else None
-    except ValueError:
-        return None
+def _ends(traces: Traces, runs: Runs, ended_as: Codes) -> Ints:
+    """When runs ended, unix ns. An abandoned run ends at the last event of its trace plus the settle time."""
+    ended = traces.end[runs.node].copy()
+    given_up = ended_as == outcome.ABANDONED
+    latest = traces.life.event_unix_nano[traces.trace[runs.node]] + int(traces.settle_seconds * 1e9)
+    ended[given_up] = latest[given_up]
+    unknown = ended_as == outcome.UNKNOWN
+    if unknown.any():
+        ended[unknown] = np.iinfo(np.int64).min
+        owner = runs.owner[: traces.spans]
+        spans = np.flatnonzero(owner >= 0)
+        spans = spans[unknown[owner[spans]]]
+        np.maximum.at(ended, owner[spans], traces.end[spans])
+    return ended
 
 
-def _prefixed(run: Run, told: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Attributes that begin with ``prefix``, by the rest of their names; the run's own span wins, then the earliest."""
-    layers = [span.marks for span in reversed(run.members) if span.marks]
-    layers += [told] + ([run.span.marks] if run.span is not None else [])
+def _roll_ups(
+    traces: Traces,
+    runs: Runs,
+    ended_as: Codes,
+    tools: Ints,
+    ends: Endings,
+    models: calls.ModelCalls,
+    prices: Costs,
+) -> dict[str, Any]:
+    size = len(runs.node)
+
+    def count(nodes: Ints, which: Bools | None = None) -> Ints:
+        owner = runs.owner[nodes if which is None else nodes[which]]
+        return np.bincount(owner[owner >= 0], minlength=size)
+
+    failed = count(tools, outcome.failures(ends.outcome))
+    used = {kind: calls.tokens(traces, runs, models, kind) for kind in TOKENS}
     return {
-        key.removeprefix(prefix): value for layer in layers for key, value in layer.items() if key.startswith(prefix)
+        "tool_calls": count(tools),
+        "tool_errors": count(tools, ends.outcome == outcome.ERROR),
+        "tool_retries": count(tools, ends.outcome == outcome.RETRY),
+        "model_calls": count(models.node),
+        **{kind: pa.array(amount, mask=amount < 0) for kind, amount in used.items()},
+        "cost_usd": prices.by_run(runs.owner[models.node], size),
+        "recovered": (ended_as == outcome.OK) & (failed > 0),
     }
 
 
-def _call_row(trace: Trace, span: Span, run: Row | None) -> Row:
+def _call_columns(traces: Traces, runs: Runs, of_runs: Mapping[str, Any], nodes: Ints, end: Ints) -> dict[str, Any]:
     """What tool calls and model calls have in common."""
-    start, end = span.start_unix_nano, span.end_unix_nano
+    owner, start = runs.owner[nodes], traces.start[nodes]
+    names = text(traces.agent_names, traces.agent[nodes])
     return {
-        "run_id": run and run["run_id"],
-        "trace_id": trace.trace_id,
-        "span_id": span.span_id,
-        "service_name": span.service_name,
-        "environment": span.environment,
-        "agent_name": span.agent_name or (run and run["agent_name"]),
+        "run_id": take(of_runs["run_id"], owner),
+        "trace_id": text(traces.ids, traces.trace[nodes]),
+        "span_id": take(traces.span_id, nodes),
+        **{
+            name: traces.column(name, nodes)
+            for name in ("service_name", "environment", "sample_weight", "received_at", "source")
+        },
+        "agent_name": pc.coalesce(names, take(of_runs["agent_name"], owner)),
         "started_at": start // 1000,
         "ended_at": end // 1000,
         "duration_ns": end - start,
-        "settled": trace.settled,
-        "sample_weight": span.sample_weight,
-        "received_at": span.received_us,
-        "source": span.source,
+        "settled": traces.settled[traces.trace[nodes]],
         "date": end // NANOS_A_DAY,
     }
 
 
-def _tool_row(trace: Trace, span: Span, ended_as: str, run: Row | None) -> Row:
-    own = {
-        key.removeprefix(semconv.STRATUM_PREFIX): value
-        for key, value in span.marks.items()
-        if key.startswith(semconv.STRATUM_PREFIX)
-    }
-    return _call_row(trace, span, run) | {
-        "task_class": span.task_class or (run and run["task_class"]),
-        "consequence_class": span.consequence_class or (run and run["consequence_class"]),
-        "tool_name": span.tool_name,
-        "tool_call_id": span.tool_call_id,
-        "outcome": ended_as,
-        "error_type": None if ended_as == "ok" else error_name(span),
-        "effect": span.tool_effect or "unknown",
-        "dependency": span.tool_dependency,
-        "strata": {**(run["strata"] if run else EMPTY), **own},
-    }
-
-
-def _model_row(trace: Trace, span: Span, run: Row | None) -> Row:
-    ended_as = outcome(span)
-    return _call_row(trace, span, run) | {
-        "response_id": span.response_id,
-        "provider_name": span.provider_name,
-        "request_model": span.request_model,
-        "response_model": span.response_model,
-        "outcome": ended_as,
-        "error_type": None if ended_as == "ok" else error_name(span),
-        "input_tokens": span.input_tokens,
-        "output_tokens": span.output_tokens,
-        "cache_read_tokens": span.cache_read_tokens,
-        "cache_write_tokens": span.cache_write_tokens,
-        "reasoning_tokens": span.reasoning_tokens,
+def _tool_columns(
+    traces: Traces, runs: Runs, of_runs: Mapping[str, Any], nodes: Ints, ends: Endings, marks: Marks, strata: Maps
+) -> dict[str, Any]:
+    owner = runs.owner[nodes]
+    own = {name: traces.column(name, nodes) for name in ("task_class", "consequence_class")}
+    maps = call_maps(nodes, owner, strata, marks.strata, len(traces.row))
+    return _call_columns(traces, runs, of_runs, nodes, traces.end[nodes]) | {
+        **{name: pc.coalesce(column, take(of_runs[name], owner)) for name, column in own.items()},
+        "tool_name": traces.column("tool_name", nodes),
+        "tool_call_id": traces.column("tool_call_id", nodes),
+        "outcome": outcome.words(ends.outcome),
+        "error_type": ends.error_type,
+        "effect": pc.fill_null(traces.column("tool_effect", nodes), "unknown"),
+        "dependency": traces.column("tool_dependency", nodes),
+        "strata": maps.array(len(nodes)),
     }
 
 
-def _index(runs: Runs, rows: Mapping[str, Row], owners: Mapping[str, Row], models: Iterable[Row]) -> RunIndex:
-    sole = runs.sole()
-    by_span = {span_id: row["run_id"] for span_id, row in owners.items()}
-    by_span |= {span_id: row["run_id"] for span_id, row in rows.items()}
-    return RunIndex(by_span, unique_responses(models), None if sole is None else rows[sole.span_id]["run_id"])
-
-
-def unique_responses(models: Iterable[Row]) -> dict[str, str]:
-    """Run ids by response id, without those that stand for more than one run (scripted models repeat their ids)."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for row in models:
-        if row["response_id"] and row["run_id"]:
-            found[row["response_id"]].add(row["run_id"])
-    return {response_id: next(iter(ids)) for response_id, ids in found.items() if len(ids) == 1}
-
-
-def evaluate_trace(trace: Trace, index: RunIndex, settled: bool, kept: Iterable[Row] = ()) -> list[Row]:
-    """The verdicts of the trace. ``kept`` are rows of the table: a fact stays when its event is out of reach."""
-    found = {row["verdict_id"]: row for row in kept}
-    for row in verdicts.facts(trace.evaluations):
-        known = found.get(row["verdict_id"])
-        if known is None or row["received_at"] <= known["received_at"]:
-            found[row["verdict_id"]] = row
-    return verdicts.joined(found.values(), index, settled)
-
-
-def to_table(name: str, rows: list[Row]) -> pa.Table:
-    """Rows as Arrow with the schema of the table ``name``; absent keys are null."""
-    schema = TABLES[name]
-    return pa.table([_column([row.get(field.name) for row in rows], field.type) for field in schema], schema=schema)
-
-
-def from_table(rows: pa.Table) -> list[Row]:
-    """The inverse of :func:`to_table`, for any columns of a table."""
-    columns = {name: _integers(column) for name, column in zip(rows.column_names, rows.columns, strict=True)}
-    found: list[Row] = pa.table(columns).to_pylist()
-    return found
-
-
-def _integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_timestamp(column.type):
-        return column.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-    return column.cast(pa.int32()) if pa.types.is_date(column.type) else column
-
-
-def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_map(kind):
-        values = [None if value is None else list(dict(value).items()) for value in values]
-    return pa.array(values, kind)
+def _model_columns(
+    traces: Traces, runs: Runs, of_runs: Mapping[str, Any], models: calls.ModelCalls, ends: Endings, prices: Costs
+) -> dict[str, Any]:
+    end = np.maximum(traces.end[models.node], np.where(models.told_by != models.node, traces.end[models.told_by], 0))
+    return _call_columns(traces, runs, of_runs, models.node, end) | {
+        **{name: traces.column(name, models.node) for name in ("provider_name", "request_model")},
+        **{name: traces.column(name, models.told_by) for name in ("response_id", "response_model", *TOKENS)},
+        "outcome": outcome.words(ends.outcome),
+        "error_type": ends.error_type,
+        "cost_usd": prices.by_call(),
+        "possible_duplicate": models.doubtful,
+    }

@@ -10,15 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from surefoot.instrumentation import semconv
 from surefoot.processors.genai import evaluations
-from surefoot.processors.genai.trace import Event
-
-Row = dict[str, Any]
+from surefoot.processors.genai.events import Event
+from surefoot.processors.genai.records import Row
 
 # What a verdict says. Arrival, source and whatever the table of meanings adds are not part of its identity.
 _MEANING: Final = (
@@ -131,7 +131,23 @@ def _number(text: str | None) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def joined(rows: Iterable[Row], index: RunIndex, settled: bool) -> list[Row]:
-    """The facts as rows of the table, each with its run if there is one; in order of ``verdict_id``."""
-    complete = [{**row, "run_id": index.find(row), "settled": settled} for row in rows]
-    return sorted(complete, key=lambda row: str(row["verdict_id"]))
+def judged(evaluations_of: Iterable[Event], index: RunIndex, settled: bool, kept: Iterable[Row] = ()) -> list[Row]:
+    """The verdicts of a trace as rows of the table, each with its run if there is one; in order of ``verdict_id``.
+
+    ``kept`` are rows of the table: a fact stays when its event is out of reach.
+    """
+    found = {str(row["verdict_id"]): row for row in kept}
+    for row in facts(evaluations_of):
+        known = found.get(row["verdict_id"])
+        if known is None or row["received_at"] <= known["received_at"]:
+            found[row["verdict_id"]] = row
+    return [{**row, "run_id": index.find(row), "settled": settled} for _, row in sorted(found.items())]
+
+
+def unique_responses(models: Iterable[Row]) -> dict[str, str]:
+    """Run ids by response id, without those that stand for more than one run (scripted models repeat their ids)."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for row in models:
+        if row["response_id"] and row["run_id"]:
+            found[row["response_id"]].add(row["run_id"])
+    return {response_id: next(iter(ids)) for response_id, ids in found.items() if len(ids) == 1}

@@ -186,10 +186,14 @@ RUNS: Final = pa.schema(
         ("error_type", TEXT),
         ("tool_calls", INT),
         ("tool_errors", INT),
+        ("tool_retries", INT),
         ("model_calls", INT),
         ("input_tokens", INT),
         ("output_tokens", INT),
-        ("cost_usd", FLOAT),
+        ("cache_read_tokens", INT),
+        ("cache_write_tokens", INT),
+        ("reasoning_tokens", INT),
+        ("cost_usd", FLOAT),  # null if a price is not known
         ("confidence", FLOAT),
         ("recovered", BOOL),  # a tool failed and the run still ended well
         ("settled", BOOL),
@@ -244,6 +248,8 @@ MODEL_CALLS: Final = pa.schema(
         ("cache_read_tokens", INT),
         ("cache_write_tokens", INT),
         ("reasoning_tokens", INT),
+        ("cost_usd", FLOAT),
+        ("possible_duplicate", BOOL),  # may be a second report of a call that another row stands for
         ("started_at", TIME),
         ("ended_at", TIME),
         ("duration_ns", INT),

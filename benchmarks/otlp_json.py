@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
-from decode import SPANS_PER_REQUEST, SPANS_PER_TRACE, requests, seconds  # type: ignore[import-not-found]  # lies beside
+from decode import SPANS_PER_REQUEST, SPANS_PER_TRACE, requests, seconds
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 

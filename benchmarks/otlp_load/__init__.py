@@ -1,0 +1,1 @@
+"""What the ingest benchmarks share: bodies to send, clients that send them, servers that take them."""

@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 import typer
 
-from surefoot.cli import agent, artefacts, config, demo, serve, slo, sql, token
+from surefoot.cli import agent, artefacts, config, demo, importing, serve, slo, sql, token
 from surefoot.errors import SurefootError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ agent.register(app)
 serve.register(app)
 demo.register(app)
 sql.register(app)
+importing.register(app)
 slo.register(app)
 artefacts.register(app)
 config.register(app)
@@ -51,7 +52,7 @@ _SERVER_MODULES = frozenset(
     {
         *("aiohttp", "altair", "deltalake", "duckdb", "google", "grafana_foundation_sdk", "grpc", "jinja2", "numpy"),
         *("orjson", "platformdirs", "prometheus_client", "ptars", "pyarrow", "pydantic", "pydantic_settings", "scipy"),
-        *("starlette", "uvicorn", "vl_convert", "yaml"),
+        *("msgspec", "starlette", "uvicorn", "vl_convert", "yaml"),
     }
 )
 

@@ -23,7 +23,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from ptars import HandlerPool
 
-from surefoot.collector.segment import Record
+from surefoot.collector.segment import Encoding, Record
 from surefoot.instrumentation import semconv
 from surefoot.processors.errors import DecodeError
 from surefoot.processors.otlp.arrays import (
@@ -36,6 +36,7 @@ from surefoot.processors.otlp.arrays import (
     offsets_of,
     value_text,
 )
+from surefoot.processors.otlp.json_bodies import each_encoding, resource_groups
 from surefoot.processors.otlp.metrics import metric_points
 
 DAYS_BACK = 8
@@ -50,6 +51,7 @@ def _handler(message: Any) -> Any:
     return HandlerPool([message.DESCRIPTOR.file]).get_for_message(message.DESCRIPTOR)
 
 
+@each_encoding
 def decode_spans(records: Sequence[Record]) -> pa.Table:
     """One row per span: identity, timing, status, scope, attributes, events, links, resource, arrival."""
     resources, of_record = _top(records, ExportTraceServiceRequest, "resource_spans")
@@ -81,6 +83,7 @@ def decode_spans(records: Sequence[Record]) -> pa.Table:
     return pa.table(columns)
 
 
+@each_encoding
 def decode_logs(records: Sequence[Record]) -> pa.Table:
     """One row per log record."""
     resources, of_record = _top(records, ExportLogsServiceRequest, "resource_logs")
@@ -110,6 +113,7 @@ def decode_logs(records: Sequence[Record]) -> pa.Table:
     return pa.table(columns)
 
 
+@each_encoding
 def decode_metrics(records: Sequence[Record]) -> pa.Table:
     """One row per data point of every kind."""
     resources, of_record = _top(records, ExportMetricsServiceRequest, "resource_metrics")
@@ -153,7 +157,9 @@ def arrival(records: Sequence[Record], of_record: Any, event_nanos: pa.Array) ->
 
 
 def _top(records: Sequence[Record], message: Any, field: str) -> tuple[pa.Array, Any]:
-    """All resource groups of all records, and for each the number of its record."""
+    """All resource groups of all records, which are of one encoding, and for each the number of its record."""
+    if records and records[0].encoding is Encoding.JSON:
+        return expand(resource_groups(records, message.DESCRIPTOR, field))
     bodies = [record.body for record in records]
     try:
         batch = _handler(message).list_to_record_batch(bodies)

@@ -141,7 +141,7 @@ def _export(
 ) -> Callable[[Iterator[bytes], grpc.ServicerContext], bytes]:
     def export(requests: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
         try:
-            source = receiver.enter(signal, "grpc", _authorization(context))
+            source = receiver.enter(signal, "grpc", _authorization(context) if receiver.takes_tokens else None)
             body = arrivals.first(requests, context)
             receipt = receiver.receive(signal, body, transport="grpc", source=source)
             receipt.stored.result()

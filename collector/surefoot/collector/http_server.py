@@ -176,6 +176,8 @@ class HttpServer:
         return handle
 
     async def _read(self, request: web.Request) -> bytes:
+        if request.content.is_eof():  # it came with its head, as small ones do: no need for a timer
+            return await request.read()
         try:
             async with asyncio.timeout(self._patience):
                 return await request.read()

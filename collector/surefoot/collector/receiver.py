@@ -48,6 +48,11 @@ class Receiver:
         self._counts: Counter[tuple[str, str, str]] = Counter()
         self._refusals: Counter[tuple[str, str, str, str]] = Counter()
 
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether :meth:`enter` looks at the authorization."""
+        return self._authenticator is not None
+
     def enter(self, signal: Signal, transport: str, authorization: str | None) -> str:
         """The source of a request, before anything of its body is read: its token's name, or the transport.
 

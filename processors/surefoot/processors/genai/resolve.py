@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from surefoot.processors.dictionaries import codes_of
 from surefoot.processors.genai.dialects import DIALECTS
-from surefoot.processors.genai.dialects.dialect import Read, Source
+from surefoot.processors.genai.dialects.dialect import Read, Source, Where
 from surefoot.processors.genai.values import is_storable
 from surefoot.processors.otlp.arrays import pairs_of
 
@@ -116,7 +116,7 @@ class Resolver:
         self._dialects = dialects
         self._present = tuple(numbers_of(dialects))
         self._operations: tuple[list[str | None], Any] = ([], None)
-        self._rows_where: dict[tuple[str, str], Any] = {}
+        self._rows_where: dict[Where, Any] = {}
 
     def tell_operations(self, operations: pa.Array) -> None:
         """The column ``operation``, on which other columns' sources may depend."""
@@ -135,17 +135,10 @@ class Resolver:
         return pool.taken()
 
     def _note(self, pool: _Pool, source: Source, among: Any | None) -> None:
-        if source.key is None:
-            rows, codes, texts = (
-                np.arange(self._flat.row_count),
-                codes_of(self._flat.names),
-                self._flat.names.dictionary,
-            )
-        else:
-            where = self._flat.places(source.key)
-            if where is None:
-                return
-            rows, codes, texts = self._flat.rows[where], self._flat.value_codes[where], self._flat.values.dictionary
+        found = self._told(source.key)
+        if found is None:
+            return
+        rows, codes, texts = found
         chosen = self._chosen(source, among)
         if chosen is not None:
             kept = chosen[rows]
@@ -156,6 +149,14 @@ class Resolver:
             rows, codes = rows[said], codes[said]
         pool.note(rows, codes)
 
+    def _told(self, key: str | None) -> tuple[Any, Any, pa.StringArray] | None:
+        """The rows that have this key (None: all, by their names), and the codes and the dictionary of what it says."""
+        flat = self._flat
+        if key is None:
+            return np.arange(flat.row_count), codes_of(flat.names), flat.names.dictionary
+        where = flat.places(key)
+        return None if where is None else (flat.rows[where], flat.value_codes[where], flat.values.dictionary)
+
     def _chosen(self, source: Source, among: Any | None) -> Any | None:
         chosen = among
         if source.on is not None:
@@ -164,23 +165,23 @@ class Resolver:
             on = of_word[codes] if codes is not None else np.zeros(self._flat.row_count, np.bool_)
             chosen = on if chosen is None else chosen & on
         if source.where is not None:
-            rows = self._where(*source.where)
+            rows = self._where(source.where)
             chosen = rows if chosen is None else chosen & rows
         return chosen
 
-    def _where(self, key: str, value: str) -> Any:
+    def _where(self, where: Where) -> Any:
         """Whether each row has this value under this key."""
-        if (key, value) not in self._rows_where:
-            rows = np.zeros(self._flat.row_count, np.bool_)
-            where = self._flat.places(key)
-            if where is not None:
-                codes = self._flat.value_codes[where]
+        if where not in self._rows_where:
+            key, value = where
+            chosen = np.zeros(self._flat.row_count, np.bool_)
+            found = self._told(key)
+            if found is not None:
+                rows, codes, texts = found
                 distinct = _distinct(codes)
-                texts = self._flat.values.dictionary.take(pa.array(distinct)).to_pylist()
-                wanted = distinct[[text == value for text in texts]]
-                rows[self._flat.rows[where[np.isin(codes, wanted)]]] = True
-            self._rows_where[key, value] = rows
-        return self._rows_where[key, value]
+                wanted = distinct[[text == value for text in texts.take(pa.array(distinct)).to_pylist()]]
+                chosen[rows[np.isin(codes, wanted)]] = True
+            self._rows_where[where] = chosen
+        return self._rows_where[where]
 
 
 class _Pool:

@@ -21,7 +21,7 @@ EVALUATE: Final = "evaluate"
 GUARDRAIL: Final = "guardrail"
 
 Read = Callable[[str], str | None]
-Where = tuple[str, str]
+Where = tuple[str | None, str]  # a key, or None for the span's name, and the value there
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Source:
 
     ``key`` is an attribute's name, None the span's own name. ``read`` turns its text into the column's (None: this
     source does not say, ask the next; NOTHING: there is none). ``on`` limits it to spans of these operations, ``where``
-    to spans that have this value under another key.
+    to spans that have this value elsewhere.
     """
 
     key: str | None

@@ -43,9 +43,16 @@ _AGENT_NAMES = (
     attribute("graph.node.name", on=semconv.INVOKE_AGENT),
 )
 
+
+def _of_agent_node(metadata: str) -> str | None:
+    return CHAIN if '"langgraph_node": "agent"' in metadata else None
+
+
 COLUMNS: Columns = {
     **otel_genai.COLUMNS,
     "operation": (
+        # LangGraph's node for the model is called "agent", which makes it an AGENT in each turn.
+        attribute("metadata", _of_agent_node, where=(None, "agent")),
         otel_genai.OPERATION,
         span_name(lambda name: HANDOFF if name.startswith("handoff to ") else None, where=_TOOL),
         attribute("llm.prompts", always(semconv.TEXT_COMPLETION), where=_LLM),

@@ -21,11 +21,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from surefoot.collector.segment import Encoding, Record, Signal
 from surefoot.processors.genai.columns import canonical_spans
+from surefoot.processors.lake.parquet import write_parquet
 from surefoot.processors.otlp import decode_spans
 
 SPANS_PER_TRACE = 10
@@ -112,7 +112,7 @@ def seconds(work: Callable[[], Any]) -> float:
 
 def parquet(table: pa.Table) -> None:
     """Write as the lake does, to memory."""
-    pq.write_table(table, io.BytesIO(), compression="zstd", store_schema=False)
+    write_parquet([table], io.BytesIO())
 
 
 def told(name: str, ratios: Sequence[float], rates: Sequence[float]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,7 +22,7 @@ _UNIQUE: Final = "span_id"
 _IDS: Final = frozenset({"trace_id", "span_id", "parent_span_id"})
 
 
-def write_parquet(bodies: Iterable[pa.Table], path: Path) -> int:
+def write_parquet(bodies: Iterable[pa.Table], path: Path | BinaryIO) -> int:
     """Write tables of one schema one after the other, in row groups of a readable size; returns the number of rows."""
     stream = iter(bodies)
     waiting = [next(stream)]
@@ -38,7 +38,7 @@ def write_parquet(bodies: Iterable[pa.Table], path: Path) -> int:
     return written
 
 
-def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+def _writer(path: Path | BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         path,
         schema,

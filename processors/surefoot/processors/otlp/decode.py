@@ -11,7 +11,6 @@ written anew without its unknown fields. DecodeError names what even that does n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from google.protobuf.message import DecodeError as ProtobufDecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from ptars import HandlerPool
 
 from surefoot.collector.segment import Encoding, Record
 from surefoot.instrumentation import semconv
@@ -30,6 +28,7 @@ from surefoot.processors.otlp.arrays import (
     LARGEST_INT,
     attribute_maps,
     expand,
+    first_value,
     hex_text,
     int64,
     microseconds,
@@ -38,17 +37,13 @@ from surefoot.processors.otlp.arrays import (
 )
 from surefoot.processors.otlp.json_bodies import each_encoding, resource_groups
 from surefoot.processors.otlp.metrics import metric_points
+from surefoot.processors.otlp.wire import handler
 
 DAYS_BACK = 8
 DAYS_AHEAD = 1
 _DAY_NANOS = 86_400 * 10**9
 _KINDS = pa.array(["unspecified", "internal", "server", "client", "producer", "consumer"])
 _STATUSES = pa.array(["unset", "ok", "error"])
-
-
-@cache
-def _handler(message: Any) -> Any:
-    return HandlerPool([message.DESCRIPTOR.file]).get_for_message(message.DESCRIPTOR)
 
 
 @each_encoding
@@ -66,13 +61,13 @@ def decode_spans(records: Sequence[Record]) -> pa.Table:
         "span_id": hex_text(spans.field("span_id")),
         "parent_span_id": hex_text(spans.field("parent_span_id")),
         "trace_state": _text(spans.field("trace_state")),
-        "name": spans.field("name").fill_null(""),
+        "name": spans.field("name").fill_null("").dictionary_encode(),
         "kind": _named(_KINDS, spans.field("kind")),
         **_times(start, end, pc.or_(_too_late(spans, "start_time_unix_nano"), _too_late(spans, "end_time_unix_nano"))),
         "status": _named(_STATUSES, _child(status, "code")),
         "status_message": _text(_child(status, "message")),
-        "scope_name": _take(_text(_child(scope, "name")), of_group),
-        "scope_version": _take(_text(_child(scope, "version")), of_group),
+        "scope_name": _take(_text(_child(scope, "name")).dictionary_encode(), of_group),
+        "scope_version": _take(_text(_child(scope, "version")).dictionary_encode(), of_group),
         "attributes": attribute_maps(spans.field("attributes")),
         "events": _events(spans.field("events")),
         "links": _links(spans.field("links")),
@@ -98,7 +93,9 @@ def decode_logs(records: Sequence[Record]) -> pa.Table:
         "trace_id": hex_text(logs.field("trace_id")),
         "span_id": hex_text(logs.field("span_id")),
         # Some SDKs still send the event's name as an attribute.
-        "event_name": pc.coalesce(_text(logs.field("event_name")), first_value(attributes, "event.name")),
+        "event_name": pc.coalesce(
+            _text(logs.field("event_name")), first_value(attributes, "event.name").dictionary_decode()
+        ),
         "time": microseconds(time),
         "time_unix_nano": time,
         "observed_unix_nano": observed,
@@ -132,11 +129,6 @@ def decode_metrics(records: Sequence[Record]) -> pa.Table:
     return pa.table(columns)
 
 
-def first_value(maps: pa.MapArray, key: str) -> pa.StringArray:
-    """The value of ``key`` in each map, or null."""
-    return pc.map_lookup(maps, pa.scalar(key), "first")
-
-
 def arrival(records: Sequence[Record], of_record: Any, event_nanos: pa.Array) -> dict[str, pa.Array]:
     """When and how each row came, and its date.
 
@@ -148,7 +140,7 @@ def arrival(records: Sequence[Record], of_record: Any, event_nanos: pa.Array) ->
     early = pc.subtract(received, DAYS_BACK * _DAY_NANOS)
     late = pc.add(received, DAYS_AHEAD * _DAY_NANOS)
     clamped = pc.min_element_wise(pc.max_element_wise(event_nanos, early), late)
-    sources = pa.array([record.source for record in records], pa.string())
+    sources = pa.array([record.source for record in records], pa.string()).dictionary_encode()
     return {
         "received_at": microseconds(received),
         "source": sources.take(pa.array(of_record)),
@@ -162,9 +154,9 @@ def _top(records: Sequence[Record], message: Any, field: str) -> tuple[pa.Array,
         return expand(resource_groups(records, message.DESCRIPTOR, field))
     bodies = [record.body for record in records]
     try:
-        batch = _handler(message).list_to_record_batch(bodies)
+        batch = handler(message).list_to_record_batch(bodies)
     except ValueError:
-        batch = _handler(message).list_to_record_batch(_rewritten(records, message))
+        batch = handler(message).list_to_record_batch(_rewritten(records, message))
     return expand(batch.column(batch.schema.get_field_index(field)))
 
 
@@ -174,13 +166,13 @@ def _rewritten(records: Sequence[Record], message: Any) -> list[bytes]:
     for place, record in enumerate(records):
         body = record.body
         try:
-            _handler(message).list_to_record_batch([body])
+            handler(message).list_to_record_batch([body])
         except ValueError:
             try:
                 request = message.FromString(body)
                 request.DiscardUnknownFields()
                 body = request.SerializeToString()
-                _handler(message).list_to_record_batch([body])
+                handler(message).list_to_record_batch([body])
             except (ValueError, ProtobufDecodeError) as error:
                 refused[place] = f"the one received at {record.received_unix_nano} from {record.source}: {error}"
         bodies.append(body)
@@ -212,7 +204,8 @@ def _times(start: pa.Array, end: pa.Array, cut: pa.Array) -> dict[str, pa.Array]
 
 def _resource(resources: pa.Array, of_resource: Any) -> dict[str, pa.Array]:
     maps = attribute_maps(_child(resources.field("resource"), "attributes"))
-    environment = pc.coalesce(first_value(maps, semconv.ENVIRONMENT), first_value(maps, semconv.ENVIRONMENT_OLD))
+    names = (semconv.ENVIRONMENT, semconv.ENVIRONMENT_OLD)
+    environment = pc.coalesce(*(first_value(maps, name).dictionary_decode() for name in names)).dictionary_encode()
     indices = pa.array(of_resource)
     return {
         "service_name": first_value(maps, semconv.SERVICE_NAME).take(indices),
@@ -262,8 +255,8 @@ def _take(array: pa.Array, indices: Any) -> pa.Array:
     return array.take(pa.array(indices))
 
 
-def _named(names: pa.StringArray, numbers: pa.Array) -> pa.Array:
+def _named(names: pa.StringArray, numbers: pa.Array) -> pa.DictionaryArray:
     """Enum numbers as names; an unknown number means what 0 means."""
     values = np.asarray(numbers.fill_null(0).to_numpy(zero_copy_only=False))
     known = np.where((values >= 0) & (values < len(names)), values, 0)
-    return names.take(pa.array(known))
+    return pa.DictionaryArray.from_arrays(pa.array(known.astype(np.int32)), names)

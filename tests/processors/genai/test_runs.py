@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from genai_prices import Usage, calc_price
 
 from support.deriving import Result, derive_rows
 from support.traces import T0, TRACE, agent, chat, event, run_started, sid, span, tool
@@ -322,3 +323,73 @@ def test_a_deep_trace_takes_linear_time() -> None:
     rows = [agent("s0")] + [tool(f"s{i}", f"s{i - 1}", tool_name=f"t{i % 7}") for i in range(1, depth)]
     derived = derive(*rows)
     assert derived.runs[0]["tool_calls"] == depth - 1
+
+
+def test_two_instrumentations_of_one_run_count_once() -> None:
+    one, other = {"scope_name": "one"}, {"scope_name": "other"}
+    rows = [
+        agent("a", **one),
+        tool("t", "a", 1, 2, tool_call_id="c1", **one),
+        chat("c", "a", 4, 1, input_tokens=10, request_model="m", **one),
+        agent("a2", at=0.1, lasts=9, agent_name="a", **other),
+        tool("t2", "a2", 1.1, 1, tool_name="t", **other),
+        chat("c2", "a2", 4.1, 0.5, input_tokens=10, **other),
+        tool("t3", "a", 6, 1, tool_name="t", **other),
+    ]
+    derived = derive(*rows)
+    assert (names(derived.runs), sorted(names(derived.tool_calls)), names(derived.model_calls)) == (
+        ["a"],
+        ["t", "t3"],
+        ["c"],
+    )
+    assert (derived.runs[0]["tool_calls"], derived.runs[0]["input_tokens"]) == (2, 10)
+    parallel = derive(*(row | {"scope_name": "one"} for row in rows))
+    assert (len(parallel.runs), len(parallel.tool_calls), len(parallel.model_calls)) == (2, 3, 2)
+
+
+def test_without_parent_links_time_tells_who_contains_whom() -> None:
+    derived = derive(
+        agent("a", lasts=9), agent("b", at=2, lasts=4), tool("t", at=3), tool("u", at=7), chat("late", at=20)
+    )
+    assert {row["agent_name"]: run_of({"run_id": row["parent_run_id"]}) for row in derived.runs} == {
+        "a": None,
+        "b": "a",
+    }
+    assert {row["tool_name"]: run_of(row) for row in derived.tool_calls} == {"t": "b", "u": "a"}
+    assert [row["run_id"] for row in derived.model_calls] == [None]
+
+
+def test_the_second_half_of_a_streamed_call_is_folded_in_its_run_and_doubtful_elsewhere() -> None:
+    halves = [chat("c", "a", 1, 1), chat("log", "a", 3, 0, input_tokens=9, response_id="r")]
+    derived = derive(agent("a"), *halves)
+    (call,) = derived.model_calls
+    assert (names([call]), call["input_tokens"], call["response_id"], call["possible_duplicate"]) == (
+        ["c"],
+        9,
+        "r",
+        False,
+    )
+    assert derived.runs[0]["model_calls"] == 1
+    alone = derive(*(row | {"parent_span_id": None} for row in halves))
+    assert sorted(row["possible_duplicate"] for row in alone.model_calls) == [False, True]
+
+
+def test_a_guard_that_says_no_refuses() -> None:
+    derived = derive(agent("a", status="error", exception="agents.exceptions.InputGuardrailTripwireTriggered"))
+    assert derived.runs[0]["outcome"] == "refused"
+    assert derive(agent("a", mode="refuse")).runs[0]["outcome"] == "refused"
+
+
+def test_cost_is_that_of_the_price_list_and_null_where_it_knows_no_price() -> None:
+    used = {"provider_name": "openai", "request_model": "gpt-4o-mini", "input_tokens": 1000, "output_tokens": 100}
+    known = derive(agent("a"), chat("c", "a", **used), chat("d", "a", 2, cache_read_tokens=400, **used))
+    prices = [
+        calc_price(
+            Usage(input_tokens=1000, output_tokens=100, cache_read_tokens=read), "gpt-4o-mini", provider_id="openai"
+        )
+        for read in (0, 400)
+    ]
+    assert [row["cost_usd"] for row in known.model_calls] == pytest.approx([float(p.total_price) for p in prices])
+    assert known.runs[0]["cost_usd"] == pytest.approx(sum(float(p.total_price) for p in prices))
+    unknown = derive(agent("a"), chat("c", "a", **used), chat("d", "a", 2, **used | {"request_model": "no such"}))
+    assert unknown.runs[0]["cost_usd"] is None

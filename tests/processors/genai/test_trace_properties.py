@@ -7,9 +7,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.deriving import derive_rows
+from support import derive_reference
+from support.deriving import derive_rows, derive_tables
 from support.random_traces import traces
-from support.traces import TRACE
+from support.traces import T0, TRACE, logs_table, spans_table
 
 Row = dict[str, Any]
 
@@ -55,3 +56,35 @@ def test_when_the_trace_is_quiet_no_run_is_running_and_before_that_none_is_made_
     quiet = bool(found.derived.traces.quiet[found.derived.traces.ids.index(TRACE)]) if found.runs else True
     outcomes = {row["outcome"] for row in found.runs}
     assert not outcomes & ({"running"} if quiet else {"abandoned", "unknown"})
+
+
+def same_form(rows: list[Row]) -> dict[tuple[str, str], Row]:
+    """Rows by identity, with maps in order and without what the reference leaves out."""
+    forms = [
+        {
+            name: sorted(dict(value).items()) if name in ("versions", "strata") else value
+            for name, value in row.items()
+            if name != "cost_usd"
+        }
+        for row in rows
+    ]
+    return {(row["trace_id"], row["span_id"]): row for row in forms}
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.tuples(*(traces(trace=f"{number:032x}", most=9) for number in (1, 2))),
+    st.randoms(use_true_random=False),
+    st.sampled_from([5.0, 30.0, 920.0, 5000.0]),
+)
+def test_interleaved_traces_derive_as_the_written_rules_say_one_by_one(
+    several: tuple[list[Row], ...], dice: Any, now: float
+) -> None:
+    rows = [row for trace in several for row in trace]
+    dice.shuffle(rows)
+    spans = spans_table([row for row in rows if "parent_span_id" in row])
+    logs = logs_table([row for row in rows if "parent_span_id" not in row])
+    expected = derive_reference.derive([*spans.to_pylist(), *logs.to_pylist()], T0 + now, 900.0)
+    found = derive_tables(spans, logs, T0 + now).derived.tables
+    for table, right in expected.items():
+        assert same_form(found[table].to_pylist()) == same_form(right)

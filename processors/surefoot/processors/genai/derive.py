@@ -161,13 +161,13 @@ class Deriver:
         self._count(after.filter(pc.and_(ended, pc.invert(pc.is_in(after["run_id"], known)))))
 
     def _count(self, runs: pa.Table) -> None:
-        services = pc.fill_null(runs["service_name"], "").to_pylist()
-        for service, ended_as, trace_id in zip(
-            services, runs["outcome"].to_pylist(), runs["trace_id"].to_pylist(), strict=True
-        ):
-            key = (service, ended_as)
+        services = pc.fill_null(runs["service_name"], "")
+        ended = pa.table({"service": services, "outcome": runs["outcome"], "trace": runs["trace_id"]})
+        counted = ended.group_by(["service", "outcome"], use_threads=False)
+        for row in counted.aggregate([("trace", "count"), ("trace", "last")]).to_pylist():
+            key = (row["service"], row["outcome"])
             known = self._counters.get(key)
-            self._counters[key] = RunCounter(*key, (known.runs if known else 0) + 1, trace_id)
+            self._counters[key] = RunCounter(*key, (known.runs if known else 0) + row["trace_count"], row["trace_last"])
 
     def _record(self, versions: Mapping[str, int]) -> None:
         for source, app in _SOURCES.items():

@@ -25,7 +25,9 @@ from surefoot.processors.lake import Lake
 from surefoot.processors.lake.schema import TRACE_TABLES
 
 EPOCH: Final = date(1970, 1, 1)
-_IN: Final = "trace_id IN (SELECT unnest(?))"
+# Ids go to DuckDB as an Arrow table: a list as a parameter is converted item by item.
+_WANTED: Final = "wanted_traces"
+_IN: Final = "trace_id IN (SELECT trace_id FROM wanted_traces)"
 
 _OTHER_LOGS: Final = """
 SELECT
@@ -33,7 +35,9 @@ SELECT
   max(coalesce(nullif(time_unix_nano, 0), observed_unix_nano, 0)) AS latest,
   epoch_us(max(received_at)) AS received
 FROM logs
-WHERE date >= ? AND trace_id IN (SELECT unnest(?)) AND coalesce(event_name, '') NOT IN (SELECT unnest(?))
+WHERE date >= ?
+  AND trace_id IN (SELECT trace_id FROM wanted_traces)
+  AND coalesce(event_name, '') NOT IN (SELECT unnest(?))
 GROUP BY trace_id
 """
 _RESPONSES: Final = """
@@ -108,22 +112,23 @@ class Reader:
 
     def traces(self, trace_ids: Collection[str], since: date) -> Found:
         """All spans and logs of these traces in partitions from ``since`` on."""
-        ids = sorted(trace_ids)
+        self._want(trace_ids)
         names = [*events.NAMES]
         return Found(
-            self._bounded("spans", traces.COLUMNS, ids, since),
-            self._bounded("logs", events.COLUMNS, ids, since, "event_name IN (SELECT unnest(?))", names),
-            self._con.sql(_OTHER_LOGS, params=[since, ids, names]).to_arrow_table(),
+            self._bounded("spans", traces.COLUMNS, since),
+            self._bounded("logs", events.COLUMNS, since, "event_name IN (SELECT unnest(?))", names),
+            self._con.sql(_OTHER_LOGS, params=[since, names]).to_arrow_table(),
         )
 
     def derived(self, trace_ids: Collection[str]) -> dict[str, pa.Table]:
         """What each derived table holds of these traces: place, times and state; of ``verdicts`` whole rows."""
-        ids = sorted(trace_ids)
-        return {table: self._query(table, _IN, [ids], _BEFORE[table]) for table in TRACE_TABLES}
+        self._want(trace_ids)
+        return {table: self._query(table, _IN, [], _BEFORE[table]) for table in TRACE_TABLES}
 
     def whole(self, table: str, trace_ids: Collection[str]) -> list[Row]:
         """All columns of a derived table's rows of these traces."""
-        return from_table(self._query(table, _IN, [sorted(trace_ids)]))
+        self._want(trace_ids)
+        return from_table(self._query(table, _IN, []))
 
     def open_traces(self) -> list[str]:
         """Traces with a row that is not settled."""
@@ -158,6 +163,10 @@ class Reader:
         days: list[date] = found["date"].to_pylist()
         return days
 
+    def _want(self, trace_ids: Collection[str]) -> None:
+        """Make these the traces that queries look for."""
+        self._con.register(_WANTED, pa.table({"trace_id": pa.array(list(trace_ids), pa.string())}))
+
     def _query(self, table: str, where: str, parameters: list[Any], columns: str = "*") -> pa.Table:
         query = f"SELECT {columns} FROM {table} WHERE {where}"  # noqa: S608 - no value of a user's in it
         return self._con.sql(query, params=parameters).to_arrow_table()
@@ -166,12 +175,11 @@ class Reader:
         self,
         table: str,
         columns: Iterable[str],
-        ids: list[str],
         since: date,
         also: str = "true",
         parameter: list[str] | None = None,
     ) -> pa.Table:
-        parameters: list[Any] = [since, ids, *([parameter] if parameter is not None else [])]
+        parameters: list[Any] = [since, *([parameter] if parameter is not None else [])]
         return self._query(table, f"date >= ? AND {_IN} AND {also}", parameters, ", ".join(columns))
 
 

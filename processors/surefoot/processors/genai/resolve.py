@@ -225,10 +225,11 @@ class _Pool:
             return None
         split = np.searchsorted(distinct, len(self._values))
         texts = self._values.take(pa.array(distinct[:split]))
-        if split < len(distinct):
-            answers = [self._answers[code - len(self._values)] for code in distinct[split:]]
-            texts = pa.concat_arrays([texts, pa.array(answers, pa.string())])
         places = np.cumsum(used, dtype=np.int32) - 1
+        if split < len(distinct):  # an answer may be a text that is there already
+            answers = [self._answers[code - len(self._values)] for code in distinct[split:]]
+            encoded = pa.concat_arrays([texts, pa.array(answers, pa.string())]).dictionary_encode()
+            texts, places = encoded.dictionary, encoded.indices.to_numpy()[places]
         missing = self._codes < 0
         if not missing.any():
             return pa.DictionaryArray.from_arrays(pa.array(places[self._codes]), texts)

@@ -101,7 +101,7 @@ def many(signal: Signal) -> Any:
             metric = group.scope_metrics.add().metrics.add(name="m", unit="1")
             items = metric.histogram.data_points.add(time_unix_nano=7, count=2**63 - 1, bucket_counts=[1, 0])
         group.resource.attributes.add(key="service.name").value.string_value = '\0 \N{PILE OF POO} " \\ \n'
-        items.attributes.add(key="i").value.int_value = -(2**63)
+        items.attributes.add(key="i").value.int_value = -(10**17)
         items.attributes.add(key="b").value.bytes_value = b"\xff\xfe"
         items.attributes.add(key="l").value.array_value.values.add().string_value = "x"
         items.attributes.add(key="none")

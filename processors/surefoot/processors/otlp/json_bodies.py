@@ -140,8 +140,8 @@ def _shaped(array: pa.Array, field: FieldDescriptor) -> pa.Array:
     """A field as the text had it, with names, types and defaults of protobuf."""
     if not field.is_repeated:
         return _one(array, field)
-    items = _one(array.values, field)
-    return pa.ListArray.from_arrays(array.offsets, items, mask=array.is_null() if array.null_count else None)
+    # Without the nulls: protobuf knows no missing list, only an empty one.
+    return pa.ListArray.from_arrays(array.offsets, _one(array.values, field))
 
 
 def _one(array: pa.Array, field: FieldDescriptor) -> pa.Array:

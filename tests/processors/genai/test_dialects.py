@@ -413,6 +413,28 @@ def test_nothing_that_was_said_stays_in_logs(name: str) -> None:
         assert _left([*row["attributes"], ("body", row["body"])]) == []
 
 
+def test_the_prompts_in_logs_of_coding_agents_are_contents() -> None:
+    request = ExportLogsServiceRequest()
+    for scope, attributes in {
+        "com.anthropic.claude_code.events": {"prompt": "said", "prompt_length": "4", "tool_parameters": "said"},
+        "gemini-cli": {"prompt": "said", "function_args": "said", "prompt_length": "4"},
+        "other": {"prompt": "choose", "prompt_length": "6"},
+    }.items():
+        group = request.resource_logs.add().scope_logs.add()
+        group.scope.name = scope
+        log = group.log_records.add(time_unix_nano=NOW, event_name="user_prompt")
+        for key, text in attributes.items():
+            log.attributes.add(key=key).value.string_value = text
+    sent = Record(Signal.LOGS, Encoding.PROTOBUF, NOW, "test", request.SerializeToString())
+    logs, contents = canonical_logs(decode_logs([sent]))
+    assert [dict(row) for row in logs["attributes"].to_pylist()] == [
+        {"prompt_length": "4"},
+        {"prompt_length": "4"},
+        {"prompt": "choose", "prompt_length": "6"},
+    ]
+    assert contents["content"].to_pylist() == ["said"] * 4
+
+
 def test_a_namespaced_content_leaves_every_span_and_a_bare_one_only_its_own() -> None:
     foreign = {"input.value": "a", "traceloop.entity.input": "b", "llm.input_messages.0.message.content": "c"}
     assert dict(one({**foreign, "output": "d"}, scope="http")["attributes"]) == {"output": "d"}

@@ -39,6 +39,12 @@ class QueryError(ProcessorsError):
     """A query was refused or failed."""
 
 
+class RequestError(ProcessorsError):
+    """Another process was asked to do something to the lake and did not."""
+
+    exit_code = 1
+
+
 class WriterBusyError(ProcessorsError, UnreachableError):
     """Another writer works on the spool."""
 

@@ -1,4 +1,4 @@
-"""The jobs process: derive runs, judge SLOs, keep the lake in order. One per lake, holding its lease.
+"""The jobs process: derive runs, judge SLOs, keep the lake in order, do what commands ask for. Holds the lake's lease.
 
 Each cycle reads the clock once and passes it down. A step that fails ends the process with its traceback; the
 supervisor starts it again and every step repeats safely, because progress is kept in the tables themselves. What one
@@ -20,8 +20,11 @@ from typing import Any
 from surefoot.errors import SurefootError
 from surefoot.processors import status
 from surefoot.processors.genai.derive import Deriver
+from surefoot.processors.inbox import Inbox
 from surefoot.processors.lake import Lake
-from surefoot.processors.lake.upkeep import upkeep
+from surefoot.processors.lake.erase import Sweep
+from surefoot.processors.lake.erasures import Erasures
+from surefoot.processors.lake.upkeep import TableUpkeep, upkeep
 from surefoot.processors.settings import Settings
 from surefoot.processors.slo import SloEngine
 
@@ -38,13 +41,21 @@ class Jobs:
         self._settings = settings
         self._deriver = Deriver(lake, settings)
         self._engine = SloEngine(lake, settings)
+        self._erasures = Erasures(lake.path)
+        self._sweep = Sweep(lake, self._erasures)
+        self._inbox = Inbox(lake, settings)
         self._upkeep_due = 0.0
         self._last_upkeep: list[dict[str, Any]] = []  # by table: what was compacted, expired and deleted
 
     def cycle(self, now: float) -> None:
-        """Derive what arrived, recompute the SLOs it touches, publish both; upkeep once a minute."""
+        """Derive what arrived, recompute the SLOs it touches, publish both; upkeep once a minute.
+
+        What was erased goes before anything is derived from it, also when it came back.
+        """
+        erased_dates = self._inbox.step(now)
+        self._sweep.step(now)
         derived = self._deriver.step(now)
-        report = self._engine.step(now, derived.dirty_dates)
+        report = self._engine.step(now, derived.dirty_dates | erased_dates)
         folder = self._settings.status_path
         status.publish(folder, "slo", report.to_json())
         status.publish(
@@ -56,11 +67,15 @@ class Jobs:
                 "changed_traces": len(derived.changed_traces),
                 "counters": [asdict(counter) for counter in self._deriver.counters],
                 "upkeep": self._last_upkeep,
+                "erased_again_rows": self._sweep.rows,
             },
         )
         if now >= self._upkeep_due:
-            self._last_upkeep = [asdict(done) for done in upkeep(self._lake, self._settings, now)]
+            self._last_upkeep = [asdict(done) for done in self._upkeep(now)]
             self._upkeep_due = now + UPKEEP_SECONDS
+
+    def _upkeep(self, now: float) -> list[TableUpkeep]:
+        return upkeep(self._lake, self._settings, now, erased_at=self._erasures.erased_at)
 
 
 def main() -> int:

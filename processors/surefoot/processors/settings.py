@@ -102,7 +102,14 @@ class Settings(BaseSettings):
     retention_days_contents: int = Field(default=7, gt=0, description="Message contents are kept this long.")
     retention_days_spans: int = Field(default=30, gt=0, description="Spans, logs and metric points are kept this long.")
     retention_days_runs: int = Field(default=400, gt=0, description="Runs, calls, verdicts, SLO minutes: this long.")
-    vacuum_hours: float = Field(default=24.0, ge=0, description="Replaced files stay this long so open readers finish.")
+    vacuum_hours: float = Field(
+        default=24.0, ge=0, description="Replaced files stay this long so that open readers finish ..."
+    )
+    replaced_bytes: int = Field(default=1 << 30, ge=0, description="... or until a table has more bytes of them ...")
+    reader_seconds: float = Field(default=120.0, ge=0, description="... but never shorter than this.")
+    max_lake_bytes: int | None = Field(
+        default=None, gt=0, description="Disk budget of the lake; beyond it the oldest raw days go before their time."
+    )
 
     @field_validator("home", "lake", "tls_certificate", "tls_key", "tls_client_ca", "tokens", mode="after")
     @classmethod
@@ -128,6 +135,11 @@ class Settings(BaseSettings):
     def slos_path(self) -> Path:
         """Folder of the OpenSLO files."""
         return self.home / "slos"
+
+    @property
+    def requests_path(self) -> Path:
+        """Folder in which commands ask the process that holds the lease (see ``surefoot.processors.requests``)."""
+        return self.home / "requests"
 
     @property
     def status_path(self) -> Path:

@@ -36,8 +36,9 @@ from surefoot.processors import status
 from surefoot.processors.attempts import Attempts
 from surefoot.processors.errors import DecodeError, LakeError, RowsError, WriterBusyError
 from surefoot.processors.genai.columns import canonical_logs, canonical_spans
-from surefoot.processors.lake import Lake
-from surefoot.processors.lake.identity import IdentityFilter
+from surefoot.processors.lake import Lake, supersede
+from surefoot.processors.lake.fingerprint import FingerprintFilter
+from surefoot.processors.lake.identity import IdentityFilter, Sifted
 from surefoot.processors.lake.schema import METRIC_POINTS, RAW_TABLES
 from surefoot.processors.otlp import decode_logs, decode_metrics, decode_spans
 from surefoot.processors.settings import Settings
@@ -62,6 +63,7 @@ class Writer:
         self._spool = spool
         self._attempts = Attempts(spool.path / "attempts.json")
         self._identities = IdentityFilter(lake)
+        self._fingerprints = {table: FingerprintFilter(lake, table) for table in ("logs", "metric_points")}
         self._errors: dict[str, str] = {}  # of segments that failed in this process, by name
         self.totals: Counter[str] = Counter()
         self.waiting: str | None = None  # why nothing can be written at the moment
@@ -99,7 +101,7 @@ class Writer:
             "reason": self.waiting,
             "last_error": self.last_error,
             "totals": dict(self.totals),
-            "duplicates_total": self._identities.duplicates,
+            "duplicates_total": self._identities.duplicates + sum(f.duplicates for f in self._fingerprints.values()),
             "sealed_segments": len(sealed),
             "lag_seconds": _age(sealed),
             "quarantined": [path.name for path in self._spool.quarantined()],
@@ -138,31 +140,39 @@ class Writer:
         any more which those were.
         """
         last = max(segment.sequence for segment in segments)
-        tables = self._tables([record for segment in segments for record in segment.records])
+        tables, poorer = self._tables([record for segment in segments for record in segment.records])
         for name in RAW_TABLES:
             if held[name] >= last or tables[name].num_rows == 0:
                 continue
-            commit = self._lake.commit(name, tables[name], app_id=receiver, app_version=last)
+            keys = _superseded(name, tables[name], poorer)
+            commit = supersede(self._lake, name, tables[name], keys, poorer["date"].to_pylist(), receiver, last)
             self.totals[name] += tables[name].num_rows if commit.committed else 0
             if name == "spans":
                 self._identities.remember(tables[name], commit)
+            elif name in self._fingerprints:
+                self._fingerprints[name].remember(tables[name], commit)
 
-    def _tables(self, records: Sequence[Record]) -> dict[str, pa.Table]:
-        spans, contents = canonical_spans(self._fresh(self._decoded(decode_spans, records, Signal.TRACES)))
-        logs, log_contents = canonical_logs(self._decoded(decode_logs, records, Signal.LOGS))
-        points = self._decoded(decode_metrics, records, Signal.METRICS)
-        return {
+    def _tables(self, records: Sequence[Record]) -> tuple[dict[str, pa.Table], pa.Table]:
+        """What is new, by table, and the spans that are held in a poorer copy."""
+        sifted = self._sifted(self._decoded(decode_spans, records, Signal.TRACES))
+        spans, contents = canonical_spans(sifted.rows)
+        logs, log_contents = canonical_logs(self._new("logs", self._decoded(decode_logs, records, Signal.LOGS)))
+        points = self._new("metric_points", self._decoded(decode_metrics, records, Signal.METRICS))
+        tables = {
             "contents": pa.concat_tables([contents, log_contents]),
             "spans": spans,
             "logs": logs,
             "metric_points": points.select(METRIC_POINTS.names).cast(METRIC_POINTS),
         }
+        return tables, sifted.poorer
 
-    def _fresh(self, spans: pa.Table) -> pa.Table:
-        try:
-            return self._identities.fresh(spans)
-        except (duckdb.Error, pa.ArrowException) as error:  # of the lake's files, so no segment's fault
-            raise LakeError(f"looking for {spans.num_rows} spans in the lake failed: {error}") from error
+    def _sifted(self, spans: pa.Table) -> Sifted:
+        with _of_the_lake(f"looking for {spans.num_rows} spans"):
+            return self._identities.sift(spans)
+
+    def _new(self, table: str, rows: pa.Table) -> pa.Table:
+        with _of_the_lake(f"looking for {rows.num_rows} rows of {table}"):
+            return self._fingerprints[table].fresh(rows)
 
     def _decoded(self, decode: Decode, records: Sequence[Record], wanted: Signal) -> pa.Table:
         """The records of one signal as rows; requests that cannot be decoded are set aside and the rest is kept."""
@@ -220,6 +230,23 @@ class Writer:
             self._attempts.end(paths)
 
 
+def _superseded(table: str, rows: pa.Table, poorer: pa.Table) -> pa.Table:
+    """What tells the rows that these come in place of: poorer spans, and contents that the new copies have too."""
+    identity = ["trace_id", "span_id"]
+    if table == "contents":
+        return rows.select([*identity, "name"]).join(poorer.select(identity), identity, join_type="left semi")
+    return poorer.select(identity) if table == "spans" else poorer.slice(0, 0)
+
+
+@contextlib.contextmanager
+def _of_the_lake(attempt: str) -> Iterator[None]:
+    """Errors while files of the lake are read are no segment's fault."""
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException) as error:
+        raise LakeError(f"{attempt} in the lake failed: {error}") from error
+
+
 def _read(path: Path) -> Segment:
     try:
         return read_segment(path)
@@ -261,12 +288,13 @@ def only_writer(spool: Spool, stop: threading.Event) -> Iterator[None]:
         yield
 
 
-def run(settings: Settings, stop: threading.Event, *, once: bool) -> None:
+def run(settings: Settings, stop: threading.Event, *, once: bool, announce: bool = True) -> None:
     """Process segments until ``stop`` is set, or with ``once`` until there is none left or none can be written."""
     spool = Spool(settings.spool_path)
     with only_writer(spool, stop):
         writer = Writer(Lake.open(settings.lake_path), spool)
-        print(json.dumps({"ready": True}), flush=True)  # noqa: T201 - the ready line
+        if announce:
+            print(json.dumps({"ready": True}), flush=True)  # noqa: T201 - the ready line
         published = -math.inf
         while not stop.is_set():
             busy = writer.step()

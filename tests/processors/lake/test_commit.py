@@ -91,7 +91,8 @@ def test_everything_is_on_the_disk_before_the_answer(lake: Lake, runs: Rows, mon
     made = lake.commit("runs", runs("a"), app_id="receiver", app_version=0)
     folder, name = made.added[0].path.split("/")
     entry = "_delta_log/00000000000000000001.json"
-    wanted = [f"{folder}/.{name}.{threading.get_native_id()}.draft", folder, entry, "_delta_log"]
+    draft = f".{name.rpartition('-')[0]}.parquet.{threading.get_native_id()}.draft"  # not stamped with its checksum yet
+    wanted = [f"{folder}/{draft}", folder, entry, "_delta_log"]
     places = [max(index for index, step in enumerate(synced) if step == want) for want in wanted]
     assert places == sorted(places)  # the file before its folder, both before the log's entry, the log's folder last
 

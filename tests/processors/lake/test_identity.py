@@ -70,7 +70,7 @@ def test_the_filter_is_a_set(
         for version, (pairs, days, then) in enumerate(steps):
             arrival += days
             wanted = [pair for pair in dict.fromkeys(pairs) if pair not in reference]
-            fresh = keeper.fresh(_batch(pairs, arrival))
+            fresh = keeper.sift(_batch(pairs, arrival)).rows
             assert fresh.select(["trace_id", "span_id"]).to_pylist() == [
                 {"trace_id": TRACE_IDS[trace], "span_id": SPAN_IDS[span]} for trace, span in wanted
             ]
@@ -88,10 +88,10 @@ def test_the_filter_is_a_set(
 def test_duplicates_and_questions_are_counted(lake: Lake) -> None:
     keeper = IdentityFilter(lake)
     batch = _batch([(0, 0), (0, 0), (0, 1)], arrival=_start(0, 0))
-    fresh = keeper.fresh(batch)
+    fresh = keeper.sift(batch).rows
     assert (fresh.num_rows, keeper.duplicates) == (2, 1)
     keeper.remember(fresh, lake.commit("spans", fresh, app_id="w", app_version=0))
-    assert keeper.fresh(batch).num_rows == 0
+    assert keeper.sift(batch).rows.num_rows == 0
     assert keeper.duplicates == 4
     assert keeper.asked > 0
 
@@ -106,7 +106,7 @@ def test_new_spans_of_a_known_date_ask_the_lake_nothing(lake: Lake, rows: Rows) 
 
     keeper = IdentityFilter(lake)
     for version in range(4):
-        fresh = keeper.fresh(batch(version * 500))
+        fresh = keeper.sift(batch(version * 500)).rows
         assert fresh.num_rows == 500
         keeper.remember(fresh, lake.commit("spans", fresh, app_id="w", app_version=version))
     assert (keeper.duplicates, keeper.asked) == (0, 0)
@@ -119,7 +119,7 @@ def test_an_upkeep_between_batches_loses_no_identity(lake: Lake) -> None:
     table = lake.table("spans")
     table.checkpoint()
     (table.log_path / f"{1:020}.json").unlink()
-    assert keeper.fresh(batch).num_rows == 0
+    assert keeper.sift(batch).rows.num_rows == 0
 
 
 @given(st.lists(st.lists(st.integers(0, 2**64 - 1), max_size=40), max_size=8), st.lists(st.integers(0, 2**64 - 1)))

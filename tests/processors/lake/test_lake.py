@@ -166,7 +166,7 @@ def test_a_table_from_before_a_column_grows_it(tmp_path: Path, runs: Rows, trace
     writer = Lake(path, {**{table.name: table for table in lake.tables()}, "runs": old}, [])
     writer.commit("runs", runs("a").drop_columns(["cost_usd"]), app_id="old", app_version=0)
 
-    with pytest.raises(LakeNotFoundError, match="has no column cost_usd yet; `surefoot serve` adds it"):
+    with pytest.raises(LakeNotFoundError, match="has no column cost_usd yet; `surefoot lake upgrade` or"):
         Lake.open(path, create=False)
     new = Lake.open(path)
     assert {field.name for field in DeltaTable(path / "runs").schema().fields} == set(full.names)

@@ -85,9 +85,9 @@ def test_a_call_stays_within_its_budget(lake: Lake, runs: Rows, traces_in: Trace
     table = lake.table("runs")
     sizes = sorted(file.size for file in table.files().values())
     replaced = compact(table, budget=sum(sizes[:10]))
-    assert len(replaced) == 10
+    assert len(replaced.files) == 10
     assert len(lake.files("runs")) == FEW - 10 + 1
-    assert compact(table, budget=sizes[0]) == []
+    assert compact(table, budget=sizes[0]).files == []
     assert traces_in(lake) == wanted
 
 
@@ -97,7 +97,7 @@ def test_open_files_are_never_compacted(lake: Lake, runs: Rows, traces_in: Trace
     replace_traces(lake, "runs", ["open"], runs("open", day=TODAY, settled=False), None, "derive", 0)
     table = lake.table("runs")
     before = [path for path, file in table.files().items() if file.is_open]
-    assert len(compact(table, budget=1 << 30)) == FEW
+    assert len(compact(table, budget=1 << 30).files) == FEW
     table.refresh()
     assert [path for path, file in table.files().items() if file.is_open] == before
     assert traces_in(lake) == [*wanted, "open"]
@@ -197,7 +197,7 @@ lake = Lake.open(Path(sys.argv[1]))
 merged = 0
 print("ready", flush=True)
 while not (Path(sys.argv[1]) / "stop").exists():
-    merged += len(compact.compact(lake.table("runs"), 1 << 20))
+    merged += len(compact.compact(lake.table("runs"), 1 << 20).files)
     time.sleep(0.02)
 print(merged, flush=True)
 """
@@ -227,3 +227,61 @@ def test_racing_appenders_and_compactors_keep_counts_exact(lake: Lake, traces_in
     assert [process.returncode for process in [*appenders, *compactors]] == [0, 0, 0, 0]
     assert sum(merged) > count
     assert traces_in(lake) == wanted
+
+
+def _replace_often(lake: Lake, runs: Rows, times: int, *, opened: bool) -> None:
+    old: list[str] = []
+    for version in range(times):
+        rows = runs(f"{version:04}", day=TODAY, settled=not opened)
+        given = {"open_rows": rows} if opened else {"rows": rows}
+        made = lake.commit("runs", app_id="w", app_version=version, remove=old, **given)
+        old = [file.path for file in made.added]
+
+
+def test_open_files_that_were_replaced_stay_minutes_and_not_a_day(lake: Lake, runs: Rows, settings: Settings) -> None:
+    _replace_often(lake, runs, 4, opened=True)
+    now = time.time()
+    assert _of_runs(upkeep(lake, settings, now + settings.reader_seconds - 30)).deleted_files == 0
+    assert _of_runs(upkeep(lake, settings, now + settings.reader_seconds + 30)).deleted_files == 3
+
+
+def test_replaced_bytes_have_a_budget_and_the_oldest_go_first(lake: Lake, runs: Rows, settings: Settings) -> None:
+    _replace_often(lake, runs, 4, opened=False)
+    size = next(iter(lake.table("runs").files().values())).size
+    tight = settings.model_copy(update={"replaced_bytes": 2 * size + size // 2})
+    now = time.time()
+    assert _of_runs(upkeep(lake, tight, now)).deleted_files == 0  # too young for any reader to be done
+    done = _of_runs(upkeep(lake, tight, now + settings.reader_seconds + 30))
+    assert done.deleted_files == 1
+    assert done.waiting_bytes <= tight.replaced_bytes
+
+
+def test_a_disk_budget_takes_the_oldest_raw_days_says_so_and_never_runs(
+    lake: Lake, rows: Rows, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    for table in ("spans", "contents", "runs"):
+        days = [{"date": TODAY - timedelta(days=age)} for age in (3, 2, 0)]
+        lake.commit(table, rows(table, days), app_id="w", app_version=0)
+    tiny = settings.model_copy(update={"max_lake_bytes": 1})
+    done = {report.table: report for report in upkeep(lake, tiny, time.time())}
+    assert {table: done[table].early_rows for table in ("spans", "contents", "runs")} == {
+        "spans": 2, "contents": 2, "runs": 0,
+    }  # fmt: skip
+    assert lake.read("spans", ["date"])["date"].to_pylist() == [TODAY]
+    assert lake.read("runs").num_rows == 3
+    assert "above its disk budget" in caplog.text
+    enough = settings.model_copy(update={"max_lake_bytes": 1 << 30})
+    assert all(report.early_rows == 0 for report in upkeep(lake, enough, time.time()))
+
+
+def test_a_large_file_is_not_moved_with_every_merge(lake: Lake, rows: Rows) -> None:
+    """A growing file that joined every merge would be rewritten hundreds of times a day."""
+    many = [{"run_id": os.urandom(16).hex()} for _ in range(5000)]
+    lake.commit("runs", rows("runs", [row | {"date": TODAY} for row in many]), app_id="w", app_version=0)
+    [large] = lake.table("runs").files() or lake.files("runs")
+    for version in range(1, 9):
+        lake.commit("runs", rows("runs", [{"date": TODAY}]), app_id="w", app_version=version)
+    table = lake.table("runs")
+    assert len(compact(table, 1 << 30, min_files=5).files) == 8
+    table.refresh()
+    assert large in table.files()

@@ -2,6 +2,6 @@
 
 from surefoot.processors.lake.commit import Commit, commit
 from surefoot.processors.lake.lake import Added, AddedFile, Lake
-from surefoot.processors.lake.replace import replace_dates, replace_traces
+from surefoot.processors.lake.replace import replace_dates, replace_traces, supersede
 
-__all__ = ["Added", "AddedFile", "Commit", "Lake", "commit", "replace_dates", "replace_traces"]
+__all__ = ["Added", "AddedFile", "Commit", "Lake", "commit", "replace_dates", "replace_traces", "supersede"]

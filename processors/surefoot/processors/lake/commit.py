@@ -4,19 +4,21 @@ Contract: when :func:`commit` returns, the rows are in the table exactly once an
 them there or an earlier one with the same ``(app_id, app_version)`` did. A crash at any instruction leaves either the
 old version or the new one, and the retry finishes the work.
 
-How: data files get names that are a function of (app id, version, table, removed files), so a retry replaces its own
-uncommitted file; they are synced before the log names them. Under the table's lock the application's last version is
-read and the commit made with the *same* handle, as exactly the next version: Delta's application transactions refuse
-nothing by themselves (the same or a lower version is accepted from a fresh handle). Then log and folders are synced,
-since delta-rs does not.
+How: data files get names that are a function of (app id, version, table, removed files) and of their bytes, so a retry
+replaces its own uncommitted file; they are synced before the log names them. Under the table's lock the application's
+last version is read and the commit made with the *same* handle, as exactly the next version: Delta's application
+transactions refuse nothing by themselves (the same or a lower version is accepted from a fresh handle). Then log and
+folders are synced, since delta-rs does not.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -24,14 +26,14 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction, Transaction
 
 from surefoot.processors.dictionaries import plain_type
 from surefoot.processors.errors import CommitConflictError, LakeError, RowsError
 from surefoot.processors.lake.durable import make_folder, sync, write_file
 from surefoot.processors.lake.parquet import write_parquet
-from surefoot.processors.lake.table import OPEN_PREFIX, PART_PREFIX, PARTITION, DataFile, Table
+from surefoot.processors.lake.table import MOVED_PREFIX, OPEN_PREFIX, PART_PREFIX, PARTITION, DataFile, Table
 
 # A writer that ignores the lock (another engine) can win the next version this often before we give up.
 _ATTEMPTS: Final = 20
@@ -56,12 +58,14 @@ def commit(
     moved: Mapping[date, Iterable[pa.Table]] | None = None,
     remove: Iterable[str] = (),
     data_change: bool = True,
+    dropped: int = 0,
 ) -> Commit:
     """Add rows to the table and take files out of it, once per ``(app_id, app_version)``.
 
     ``rows`` go to ``part-`` files, ``open_rows`` to ``open-`` files, one file per date each; both have the table's
     columns. ``moved`` streams rows that other files held, without the partition column, into one ``part-`` file per
-    date. ``remove`` names current files by relative path. ``data_change=False`` says that rows only move.
+    date; :meth:`Lake.added_since` does not take them for new. ``remove`` names current files by relative path.
+    ``data_change=False`` says that rows only move, ``dropped`` of them excepted.
     Without rows and removals the transaction alone is recorded. Raises RowsError when columns do not fit,
     CommitConflictError when a file to remove is not current any more, LakeError when the disk refuses.
     """
@@ -75,12 +79,12 @@ def commit(
         for prefix, bodies in (
             (PART_PREFIX, _by_date(rows, table)),
             (OPEN_PREFIX, _by_date(open_rows, table)),
-            (f"{PART_PREFIX}moved-", (moved or {}).items()),
+            (MOVED_PREFIX, (moved or {}).items()),
         )
         for day, body in bodies
         if (file := _write_draft(table, day, f"{prefix}{name}.parquet", body)).rows
     ]
-    with table.lock():
+    with _disk_errors(table), table.lock():
         for _ in range(_ATTEMPTS):
             table.refresh()
             if is_there(table, app_id, app_version):
@@ -88,7 +92,7 @@ def commit(
             _check_removed(table, removed)
             _check_drafts(table, added)
             if not data_change:
-                _check_moved(table, added, removed)
+                _check_moved(table, added, removed, dropped)
             table.sync_log()
             base = table.version
             try:
@@ -107,6 +111,17 @@ def commit(
     return _found(table)
 
 
+@contextmanager
+def _disk_errors(table: Table) -> Iterator[None]:
+    """A full or read-only disk, met while the log is written: the retry finds out whether the entry is there."""
+    try:
+        yield
+    except (OSError, DeltaError) as error:
+        table.reload()  # a handle that failed in the middle may not be trusted to know what it sees
+        words = " ".join(re.sub(r"\x1b\[\d*m|\u21b3", "", str(error)).split())
+        raise LakeError(f"writing the log of {table.path} failed: {words}; free the disk and retry") from error
+
+
 def is_there(table: Table, app_id: str, app_version: int) -> bool:
     """Whether ``app_id`` committed this version or a later one, as the handle sees the table."""
     last = table.transaction_version(app_id)
@@ -115,7 +130,7 @@ def is_there(table: Table, app_id: str, app_version: int) -> bool:
 
 def _found(table: Table) -> Commit:
     """The commit is there already; its author may have died before it synced or published."""
-    with table.lock():
+    with _disk_errors(table), table.lock():
         table.refresh()
         table.sync_log()
         table.publish()
@@ -144,14 +159,14 @@ def _write_draft(table: Table, day: date, name: str, bodies: Iterable[pa.Table])
 
     try:
         make_folder(folder)
-        write_file(target, write)
+        target = write_file(target, write, stamped=True)
         if not written:
             target.unlink()
             return DataFile(target.name, 0, 0, day)
         sync(folder)
     except OSError as error:
         raise LakeError(f"writing {target} failed: {error}; nothing was committed, free the disk and retry") from error
-    return DataFile(f"{folder.name}/{name}", written, target.stat().st_size, day)
+    return DataFile(f"{folder.name}/{target.name}", written, target.stat().st_size, day)
 
 
 def conform(rows: pa.Table, table: Table) -> pa.Table:
@@ -210,9 +225,9 @@ def _check_drafts(table: Table, added: list[DataFile]) -> None:
             raise CommitConflictError(f"the draft {path} was changed before it was committed; retry")
 
 
-def _check_moved(table: Table, added: list[DataFile], removed: list[str]) -> None:
+def _check_moved(table: Table, added: list[DataFile], removed: list[str], dropped: int) -> None:
     before = sum(table.files()[path].rows for path in removed)
-    after = sum(file.rows for file in added)
+    after = sum(file.rows for file in added) + dropped
     if before != after:
         raise LakeError(
             f"moving rows of {table.path}: {len(removed)} files promise {before} rows and hold {after}; nothing was "
@@ -236,7 +251,7 @@ def _actions(
             size=file.size,
             partition_values={PARTITION: file.date.isoformat()},
             modification_time=clock,
-            data_change=data_change,
+            data_change=data_change and not file.is_moved,
             stats=json.dumps({"numRecords": file.rows}),
         )
         for file in added

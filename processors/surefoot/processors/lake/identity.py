@@ -1,10 +1,14 @@
-"""Drop spans that the lake holds already: a resent request changes no count anywhere.
+"""Drop spans that the lake holds already: a resent request changes no count anywhere, and the richer copy wins.
 
 The identity of a span is ``(trace_id, span_id)``, never ``span_id`` alone; its copies have the same start. Contract:
 the answer is exact. Memory holds a 64-bit hash of every identity of the recent partitions; a hash that is not there
 proves that the span is new, one that is there only asks the question, and the lake's own rows answer it. Rule: an
 identity is remembered when its rows are committed, never before: a filter ahead of the table would drop the retry of a
 commit that failed.
+
+Some libraries send a span twice, first without its answer. The copy with the later end is the richer one, and of two
+with the same end the one with more attributes. A richer copy of a span in the lake passes the filter and is named as
+such, for ``lake.supersede`` to put it in the old one's place.
 
 A partition is read into memory when a span of its date first comes, and forgotten, least recently used first, when all
 of them exceed the budget; spans of a partition that alone exceeds it are asked for in the lake. The filter follows the
@@ -19,7 +23,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,17 +37,24 @@ from surefoot.processors.lake.lake import AddedFile, Lake
 from surefoot.processors.lake.table import PARTITION
 
 # A copy lies between the earliest start or date and the latest date, or, from the future of its arrival, before.
+# `richer`: than every copy in the lake. Files from before format 2 do not tell their spans' attributes.
 _PRESENT: Final = """
-SELECT place FROM asked SEMI JOIN (
-    SELECT trace_id, span_id FROM {table} WHERE date BETWEEN $first AND $last
+SELECT place, trace_id, span_id, any_value(held.date) AS date, bool_and(coalesce(
+    asked.ended > held.end_unix_nano OR asked.ended = held.end_unix_nano AND asked.sent > held.attribute_count, false
+)) AS richer
+FROM asked JOIN (
+    SELECT trace_id, span_id, date, end_unix_nano, attribute_count FROM {table} WHERE date BETWEEN $first AND $last
     UNION ALL
-    SELECT trace_id, span_id FROM {table} WHERE date < $first AND start_time >= $first::DATE::TIMESTAMPTZ
-) USING (trace_id, span_id)
+    SELECT trace_id, span_id, date, end_unix_nano, attribute_count FROM {table}
+    WHERE date < $first AND start_time >= $first::DATE::TIMESTAMPTZ
+) AS held USING (trace_id, span_id)
+GROUP BY ALL
 """
 
 Hashes = npt.NDArray[np.uint64]
 
 _IDENTITY: Final = ["trace_id", "span_id"]
+_POORER: Final = pa.schema([("trace_id", pa.string()), ("span_id", pa.string()), (PARTITION, pa.date32())])
 _DIGITS: Final = {"trace_id": 32, "span_id": 16}
 _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio: Fibonacci hashing
 _SHIFT: Final = np.uint64(32)
@@ -80,11 +91,18 @@ class Generation:
         return found
 
 
+class Sifted(NamedTuple):
+    """What is left of a batch, and the trace_id, span_id and date of those in the lake that it is to replace."""
+
+    rows: pa.Table
+    poorer: pa.Table
+
+
 class IdentityFilter:
     """What the raw table ``table`` holds of recent dates. ``budget`` is in bytes; 8 of them per span."""
 
     def __init__(self, lake: Lake, table: str = "spans", budget: int = 512 << 20) -> None:
-        self.duplicates = 0  # rows dropped so far
+        self.duplicates = 0  # rows so far that were dropped here or in the lake
         self.asked = 0  # rows so far that the lake had to be asked about
         self._lake = lake
         self._table = table
@@ -93,24 +111,26 @@ class IdentityFilter:
         self._version = -1  # of the table; the generations hold all that it has up to there
         self._own: set[Path] = set()  # files whose identities were remembered without reading them
 
-    def fresh(self, rows: pa.Table) -> pa.Table:
-        """The rows whose identity is neither in the table nor in an earlier row of ``rows``, in their order.
+    def sift(self, rows: pa.Table) -> Sifted:
+        """The rows that the table does not hold, or holds in a poorer copy, once each and in their order.
 
-        Needs the columns trace_id, span_id, start_time and date.
+        Needs the columns trace_id, span_id, start_time, date, end_unix_nano and attributes.
         """
         if rows.num_rows == 0:
-            return rows
+            return Sifted(rows, _POORER.empty_table())
         self._follow()
         hashes = identity_hashes(rows)
-        suspects = self._suspects(rows, hashes)
         gone = _repeated(rows, hashes)
+        suspects = self._suspects(rows, hashes) & ~gone
+        poorer = _POORER.empty_table()
         if suspects.any():
             self.asked += int(suspects.sum())
-            gone |= self._in_lake(rows, suspects)
-        if not gone.any():
-            return rows
-        self.duplicates += int(gone.sum())
-        return rows.filter(pa.array(~gone))
+            held = self._in_lake(rows, suspects)
+            richer = held["richer"]
+            gone[held["place"].filter(pc.invert(richer)).to_numpy()] = True
+            poorer = held.filter(richer).select(_POORER.names).cast(_POORER)
+        self.duplicates += int(gone.sum()) + poorer.num_rows
+        return Sifted(rows.filter(pa.array(~gone)) if gone.any() else rows, poorer)
 
     def remember(self, rows: pa.Table, commit: Commit) -> None:
         """``rows`` were committed by ``commit``; without this call the filter reads them back from the disk."""
@@ -188,15 +208,23 @@ class IdentityFilter:
                 return
             del self._generations[oldest]
 
-    def _in_lake(self, rows: pa.Table, suspects: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Which of the suspects the table really holds: compared as text, in the partitions where they can be."""
+    def _in_lake(self, rows: pa.Table, suspects: npt.NDArray[np.bool_]) -> pa.Table:
+        """Those of the suspects that the table really holds: compared as text, in the partitions where they can be.
+
+        Columns: place among ``rows``, trace_id, span_id, date of the held copy, richer.
+        """
+        chosen = rows.select([*_IDENTITY, "start_time", PARTITION, "end_unix_nano", "attributes"]).filter(
+            pa.array(suspects)
+        )
         asked = pa.table(
             {
                 "place": np.flatnonzero(suspects),
-                **{name: rows[name].cast(pa.string()).filter(pa.array(suspects)) for name in _IDENTITY},
+                **{name: chosen[name].cast(pa.string()) for name in _IDENTITY},
+                "ended": chosen["end_unix_nano"],
+                "sent": _attribute_counts(chosen),
             }
         )
-        days = [day for name in ("start_time", PARTITION) for day in _days(rows[name].filter(pa.array(suspects)))]
+        days = [day for name in ("start_time", PARTITION) for day in _days(chosen[name])]
         first = min((day for day in days if day is not None), default=date.min) if None not in days else date.min
         views.set_files(self._lake.con, self._lake.table(self._table))
         con = self._lake.con
@@ -207,9 +235,7 @@ class IdentityFilter:
             ).to_arrow_table()
         finally:
             con.unregister("asked")
-        found = np.zeros(rows.num_rows, dtype=np.bool_)
-        found[present["place"].to_numpy()] = True
-        return found
+        return present
 
 
 def identity_hashes(rows: pa.Table) -> Hashes:
@@ -266,17 +292,38 @@ def _bytes(column: pa.StringArray) -> pa.Buffer:
 
 
 def _repeated(rows: pa.Table, hashes: Hashes) -> npt.NDArray[np.bool_]:
-    """Rows whose identity an earlier row has. Hashes find the candidates, the texts decide."""
+    """Rows whose identity a richer or earlier row has. Hashes find the candidates, the texts decide."""
     repeated = np.zeros(rows.num_rows, dtype=np.bool_)
-    ordered = np.sort(hashes)
-    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    twice = repeats(hashes)
     if len(twice):
         candidates = np.flatnonzero(np.isin(hashes, twice))
-        pairs = rows.select(_IDENTITY).take(pa.array(candidates)).append_column("place", pa.array(candidates))
-        first = pairs.group_by(_IDENTITY).aggregate([("place", "min")])["place_min"]
+        same = rows.select([*_IDENTITY, "end_unix_nano", "attributes"]).take(pa.array(candidates))
+        ranked = pa.table(
+            {
+                **{name: same[name].cast(pa.string()) for name in _IDENTITY},
+                "ended": same["end_unix_nano"].fill_null(0),
+                "sent": _attribute_counts(same),
+                "place": candidates,
+            }
+        ).sort_by([("ended", "descending"), ("sent", "descending"), ("place", "ascending")])
+        best = ranked.group_by(_IDENTITY, use_threads=False).aggregate([("place", "first")])["place_first"]
         repeated[candidates] = True
-        repeated[first.to_numpy()] = False
+        repeated[best.to_numpy()] = False
     return repeated
+
+
+def repeats(hashes: Hashes) -> Hashes:
+    """The hashes that occur more than once."""
+    ordered = np.sort(hashes)
+    twice: Hashes = ordered[1:][ordered[1:] == ordered[:-1]]
+    return twice
+
+
+def _attribute_counts(rows: pa.Table) -> pa.Array:
+    maps = rows["attributes"].combine_chunks()
+    if isinstance(maps, pa.ChunkedArray):
+        maps = pa.concat_arrays(maps.chunks) if maps.num_chunks else pa.array([], rows.schema.field("attributes").type)
+    return pa.array(np.diff(np.asarray(maps.offsets)), pa.int64())
 
 
 def _days(column: pa.ChunkedArray) -> list[date | None]:

@@ -47,6 +47,32 @@ class Added(NamedTuple):
     complete: bool  # True: exactly the new files. False: the log was cleaned, these are all files of the table
 
 
+class Upgraded(NamedTuple):
+    """What an upgrade changed."""
+
+    before: int
+    after: int
+    columns: list[str]  # table.column
+
+
+def upgrade(path: Path) -> Upgraded:
+    """Bring the lake in ``path`` to this program's format, as opening it for writing does, and say what that changed.
+
+    Additive: tables get columns, files stay as they are and are null there. Takes the lease, so that no process of an
+    older program derives meanwhile; its writer cannot commit any more and ends. A newer format raises LakeFormatError.
+    """
+    before = _check_marker(path)
+    with lease(path, "surefoot lake upgrade"):
+        missing = [
+            f"{name}.{column}"
+            for name, schema in TABLES.items()
+            if (path / name / "_delta_log").is_dir()
+            for column in Table(name, path / name, schema).missing_columns()
+        ]
+        Lake.open(path)
+    return Upgraded(before, FORMAT, missing)
+
+
 class Lake:
     """The open tables. One instance per thread; it shares nothing with others but the folder."""
 
@@ -70,9 +96,13 @@ class Lake:
         repairs: list[str] = []
         with exclusive(path / _SETUP_LOCK):
             if not (path / MARKER).exists():
+                _check_empty(path)
                 _mark(path)
-            _check_marker(path)
+            before = _check_marker(path)
             tables = {name: _set_up(path / name, name, schema, repairs) for name, schema in TABLES.items()}
+            if before < FORMAT:
+                _mark(path)  # last: whoever dies before this finds an older lake and goes on
+                log.info("the lake %s has format %d now; it had %d", path, FORMAT, before)
         for sentence in repairs:
             log.warning("%s", sentence)
         return cls(path, tables, repairs)
@@ -192,7 +222,7 @@ def _everything(handle: Table) -> Added:
     return Added(handle.version, files, complete=False)
 
 
-def _mark(path: Path) -> None:
+def _check_empty(path: Path) -> None:
     others = sorted(entry.name for entry in path.iterdir() if entry.name != _SETUP_LOCK)
     if others:
         raise LakeError(
@@ -200,6 +230,8 @@ def _mark(path: Path) -> None:
             "choose another folder with SUREFOOT_LAKE or --lake"
         )
 
+
+def _mark(path: Path) -> None:
     def write(draft: Path) -> None:
         draft.write_text(json.dumps({"format": FORMAT}))
 
@@ -207,9 +239,10 @@ def _mark(path: Path) -> None:
     sync(path)
 
 
-def _check_marker(path: Path) -> None:
+def _check_marker(path: Path) -> int:
+    """The lake's format, if this program knows it."""
     try:
-        found = json.loads((path / MARKER).read_text())["format"]
+        found: int = json.loads((path / MARKER).read_text())["format"]
     except FileNotFoundError:
         raise LakeNotFoundError(
             f"there is no lake in {path}; `surefoot serve` creates one, and SUREFOOT_LAKE or --lake names another"
@@ -219,6 +252,7 @@ def _check_marker(path: Path) -> None:
             f"the lake in {path} has format {found}, this program knows formats up to {FORMAT}; "
             "install the version of Surefoot that wrote it, or a newer one"
         )
+    return found
 
 
 def _open_existing(path: Path, name: str) -> Table:
@@ -228,7 +262,7 @@ def _open_existing(path: Path, name: str) -> Table:
     if missing := table.missing_columns():
         raise LakeNotFoundError(
             f"table {name} of the lake in {path} is older than this program and has no column {missing[0]} yet; "
-            "`surefoot serve` adds it"
+            "`surefoot lake upgrade` or `surefoot serve` adds it"
         )
     return table
 

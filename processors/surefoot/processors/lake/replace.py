@@ -11,14 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from surefoot.processors.errors import RowsError
+from surefoot.processors.errors import CommitConflictError, RowsError
 from surefoot.processors.lake.commit import Commit, commit, conform, is_there
 from surefoot.processors.lake.lake import Lake
 from surefoot.processors.lake.table import DataFile, Table
+
+# How often upkeep can move the rows that a superseding commit is about to rewrite before it gives up.
+_ATTEMPTS: Final = 5
 
 
 def replace_traces(
@@ -76,6 +80,72 @@ def replace_dates(
             )
     remove = [file.path for file in handle.files().values() if file.date in chosen]
     return commit(handle, rows, remove=remove, app_id=app_id, app_version=app_version)
+
+
+def supersede(
+    lake: Lake, table: str, rows: pa.Table, keys: pa.Table, dates: Iterable[date], app_id: str, app_version: int
+) -> Commit:
+    """Append ``rows`` and take out, in the same commit, the rows of ``dates`` that are like one of ``keys``.
+
+    Alike means equal in the columns of ``keys``, all of them text. Once per ``(app_id, app_version)``. Only the files
+    that hold such a row are rewritten, as a stream.
+    """
+    handle = lake.table(table)
+    for attempt in range(_ATTEMPTS):
+        handle.refresh()
+        if keys.num_rows == 0 or is_there(handle, app_id, app_version):
+            return lake.commit(table, rows, app_id=app_id, app_version=app_version)
+        chosen = set(dates)
+        hit = files_like(lake, handle, [file for file in handle.files().values() if file.date in chosen], keys)
+        try:
+            return commit(
+                handle,
+                rows,
+                moved=without(handle, hit, keys),
+                remove=[file.path for file in hit],
+                app_id=app_id,
+                app_version=app_version,
+            )
+        except CommitConflictError:  # upkeep moved the rows meanwhile
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError("the loop returns or raises")
+
+
+def files_like(lake: Lake, handle: Table, files: list[DataFile], keys: pa.Table) -> list[DataFile]:
+    """Those of the files that hold a row like one of ``keys``."""
+    if not files or not keys.num_rows:
+        return []
+    paths = {str(handle.path / file.path): file for file in files}
+    lake.con.register("keys", keys)
+    try:
+        # The names are the schema's.
+        query = (
+            "SELECT DISTINCT filename FROM read_parquet($1, filename = true, union_by_name = true) "  # noqa: S608
+            f"SEMI JOIN keys USING ({', '.join(keys.column_names)})"
+        )
+        found = lake.con.execute(query, [list(paths)]).fetchall()
+    finally:
+        lake.con.unregister("keys")
+    return [paths[name] for (name,) in found]
+
+
+def without(handle: Table, files: list[DataFile], keys: pa.Table) -> dict[date, Iterator[pa.Table]]:
+    """The rows of the files that are like none of ``keys``, as a stream for each date."""
+    known = _joined(keys)
+
+    def stream(day: date) -> Iterator[pa.Table]:
+        for body in handle.bodies([file for file in files if file.date == day]):
+            yield body.filter(pc.invert(pc.is_in(_joined(body.select(keys.column_names)), known)))
+
+    return {day: stream(day) for day in {file.date for file in files}}
+
+
+def _joined(keys: pa.Table) -> pa.Array:
+    """Each row as one text."""
+    texts = [pc.fill_null(keys[name].cast(pa.string()), "\1").combine_chunks() for name in keys.column_names]
+    joined = pc.binary_join_element_wise(*texts, "\0") if len(texts) > 1 else texts[0]
+    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 
 def _only_of(ids: pa.Array, rows: pa.Table | None, handle: Table) -> pa.Table:

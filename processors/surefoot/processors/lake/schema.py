@@ -93,6 +93,7 @@ SPANS: Final = pa.schema(
         ("links", LINKS),
         ("dropped_attributes_count", INT),
         ("sample_weight", FLOAT),
+        ("attribute_count", INT),  # as sent, contents included; tells the richer of two copies; null before format 2
         *_TAIL,
     ]
 )
@@ -125,6 +126,7 @@ LOGS: Final = pa.schema(
         ("scope_name", TEXT),
         ("attributes", MAP),
         ("resource_attributes", MAP),
+        ("fingerprint", INT),  # hash of the row as sent: the same one sent twice is one row; null before format 2
         *_TAIL,
     ]
 )
@@ -151,6 +153,7 @@ METRIC_POINTS: Final = pa.schema(
         ("scope_name", TEXT),
         ("attributes", MAP),
         ("resource_attributes", MAP),
+        ("fingerprint", INT),  # hash of the row as sent: the same one sent twice is one row; null before format 2
         *_TAIL,
     ]
 )
@@ -318,5 +321,7 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "slo_minutes": SLO_MINUTES,
 }
 
-# Written into the lake's own marker file; a newer one than this program knows is refused.
-FORMAT: Final = 1
+# Written into the lake's own marker file; a newer one than this program knows is refused. It rises when a table gets a
+# column, because a program that does not know the column cannot commit to the table any more. 2: spans.attribute_count,
+# logs.fingerprint, metric_points.fingerprint, and tokens by kind, cost and more of runs and model_calls.
+FORMAT: Final = 2

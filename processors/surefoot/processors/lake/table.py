@@ -24,6 +24,7 @@ from surefoot.processors.lake.durable import exclusive, make_folder, sync, write
 PARTITION: Final = "date"
 OPEN_PREFIX: Final = "open-"
 PART_PREFIX: Final = "part-"
+MOVED_PREFIX: Final = "part-moved-"  # rows that other files held before
 CURRENT: Final = "_current.json"
 
 # Statistics beyond the number of rows are not kept: trace ids are random, so their minimum and maximum skip nothing.
@@ -48,6 +49,11 @@ class DataFile(NamedTuple):
     def is_open(self) -> bool:
         """True for a small file of rows that are not settled yet."""
         return self.path.rpartition("/")[2].startswith(OPEN_PREFIX)
+
+    @property
+    def is_moved(self) -> bool:
+        """True for a file whose rows are not new."""
+        return self.path.rpartition("/")[2].startswith(MOVED_PREFIX)
 
 
 class Table:

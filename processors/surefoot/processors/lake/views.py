@@ -1,8 +1,8 @@
 """The tables as DuckDB views over the current file lists.
 
 Rule: a view never globs. It reads the list in a session variable (``files_spans``), so a connection follows the table
-by setting the variable again, and a query keeps the files that it began with: they stay on disk for a day after they
-were replaced. ``union_by_name`` keeps files readable that are older than a column.
+by setting the variable again, and a query keeps the files that it began with: they stay on disk for a while
+after they were replaced. ``union_by_name`` keeps files readable that are older than a column.
 """
 
 from __future__ import annotations
@@ -34,11 +34,17 @@ def create_views(con: duckdb.DuckDBPyConnection, tables: Iterable[Table]) -> Non
         columns = ", ".join(f'"{name}"' for name in table.schema.names)
         # The identifiers come from schema.py.
         con.execute(
-            f"CREATE OR REPLACE VIEW {table.name} AS SELECT {columns} FROM read_parquet("  # noqa: S608
-            f"getvariable('files_{table.name}'), union_by_name = true, hive_partitioning = true, "
-            f"hive_types = {{'{PARTITION}': DATE}})"
+            f"CREATE OR REPLACE VIEW {table.name} AS SELECT {columns} FROM {source(table.name)}"  # noqa: S608
         )
         set_files(con, table)
+
+
+def source(table: str) -> str:
+    """The FROM of a table's view: the files that its session variable lists."""
+    return (
+        f"read_parquet(getvariable('files_{table}'), union_by_name = true, hive_partitioning = true, "
+        f"hive_types = {{'{PARTITION}': DATE}})"
+    )
 
 
 def set_files(con: duckdb.DuckDBPyConnection, table: Table, only: Iterable[Path] | None = None) -> None:

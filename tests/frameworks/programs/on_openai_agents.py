@@ -76,7 +76,7 @@ def weather(city: str) -> str:
     return "sunny"
 
 
-@function_tool(failure_error_function=None)
+@function_tool(failure_error_function=None, name_override="weather")
 def fragile(city: str) -> str:
     raise ValueError(city)
 

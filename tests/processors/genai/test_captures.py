@@ -24,10 +24,7 @@ STEADY = (
 CAPTURES = [name for name in names() if name.startswith(STEADY)]
 
 # Cells that are known to be wrong, each with its reason.
-WRONG = {
-    # Its nodes called "agent" are reported as agents; only the node's metadata could tell.
-    ("langgraph-1.2.24__openinference-langchain-0.1.80.tool_handled.json", "runs"),
-}
+WRONG: set[tuple[str, str]] = set()
 
 
 def derived(name: str, spans: pa.Table | None = None, later: float = 5000.0) -> Result:

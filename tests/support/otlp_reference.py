@@ -21,6 +21,8 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from surefoot.collector.segment import Record
 
 LARGEST = 2**63 - 1
+DAY = 86_400 * 10**9
+YEAR_2000 = 946_684_800 * 10**9
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400 * 10**9
 LONGEST_DOUBLE = 24  # -2.2250738585072014e-308
@@ -61,8 +63,9 @@ def spans(records: Iterable[Record]) -> list[dict[str, Any]]:
             "start_unix_nano": cut(span.start_time_unix_nano),
             "end_unix_nano": cut(span.end_time_unix_nano),
             "duration_ns": cut(span.end_time_unix_nano) - cut(span.start_time_unix_nano),
-            "clock_skew": span.end_time_unix_nano < span.start_time_unix_nano
-            or max(span.start_time_unix_nano, span.end_time_unix_nano) > LARGEST,
+            "clock_skew": cut(span.end_time_unix_nano) < cut(span.start_time_unix_nano)
+            or cut(span.end_time_unix_nano) < YEAR_2000
+            or cut(span.end_time_unix_nano) > record.received_unix_nano + DAY,
             "status": name(STATUSES, span.status.code),
             "status_message": span.status.message or None,
             "scope_name": group.scope.name or None,

@@ -47,7 +47,7 @@ SPANS: Final = pa.schema(
         ("start_unix_nano", INT),
         ("end_unix_nano", INT),
         ("duration_ns", INT),  # end - start, signed
-        ("clock_skew", BOOL),  # end before start, or a time beyond int64 that was cut
+        ("clock_skew", BOOL),  # ended before it started, before 2000, or a day after it arrived
         ("status", TEXT),  # unset ok error
         ("status_message", TEXT),
         ("service_name", TEXT),

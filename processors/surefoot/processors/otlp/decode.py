@@ -25,7 +25,6 @@ from surefoot.collector.segment import Encoding, Record
 from surefoot.instrumentation import semconv
 from surefoot.processors.errors import DecodeError
 from surefoot.processors.otlp.arrays import (
-    LARGEST_INT,
     attribute_maps,
     expand,
     first_value,
@@ -42,6 +41,8 @@ from surefoot.processors.otlp.wire import handler
 DAYS_BACK = 8
 DAYS_AHEAD = 1
 _DAY_NANOS = 86_400 * 10**9
+EARLIEST_END = 946_684_800 * 10**9  # the year 2000: nothing that sends OTLP ended before
+LATEST_AHEAD = DAYS_AHEAD * _DAY_NANOS
 _KINDS = pa.array(["unspecified", "internal", "server", "client", "producer", "consumer"])
 _STATUSES = pa.array(["unset", "ok", "error"])
 
@@ -63,7 +64,7 @@ def decode_spans(records: Sequence[Record]) -> pa.Table:
         "trace_state": _text(spans.field("trace_state")),
         "name": spans.field("name").fill_null("").dictionary_encode(),
         "kind": _named(_KINDS, spans.field("kind")),
-        **_times(start, end, pc.or_(_too_late(spans, "start_time_unix_nano"), _too_late(spans, "end_time_unix_nano"))),
+        **_times(start, end, _received(records, of_record[of_resource])),
         "status": _named(_STATUSES, _child(status, "code")),
         "status_message": _text(_child(status, "message")),
         "scope_name": _take(_text(_child(scope, "name")).dictionary_encode(), of_group),
@@ -184,21 +185,22 @@ def _rewritten(records: Sequence[Record], message: Any) -> list[bytes]:
     return bodies
 
 
-def _too_late(spans: pa.StructArray, name: str) -> pa.Array:
-    """Whether a time lies beyond int64 (the year 2262), so that it was cut."""
-    return pc.greater(spans.field(name).fill_null(0), pa.scalar(LARGEST_INT, pa.uint64()))
+def _received(records: Sequence[Record], of_record: Any) -> pa.Array:
+    """When each row came, in unix nanoseconds."""
+    return pa.array(np.array([record.received_unix_nano for record in records], np.int64)[of_record])
 
 
-def _times(start: pa.Array, end: pa.Array, cut: pa.Array) -> dict[str, pa.Array]:
-    # Both fit int64 and are not negative, so the difference fits too.
+def _times(start: pa.Array, end: pa.Array, received: pa.Array) -> dict[str, pa.Array]:
+    # Both fit int64 and are not negative, so the difference fits too. What was cut to int64 lies beyond any arrival.
     duration = pc.subtract(end, start)
+    sane = pc.and_(pc.greater_equal(end, EARLIEST_END), pc.less_equal(end, pc.add(received, LATEST_AHEAD)))
     return {
         "start_time": microseconds(start),
         "end_time": microseconds(end),
         "start_unix_nano": start,
         "end_unix_nano": end,
         "duration_ns": duration,
-        "clock_skew": pc.or_(pc.less(duration, 0), cut),
+        "clock_skew": pc.or_(pc.less(duration, 0), pc.invert(sane)),
     }
 
 

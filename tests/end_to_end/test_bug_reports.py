@@ -50,7 +50,7 @@ def add(request: ExportTraceServiceRequest, **fields: Any) -> Span:
     if not request.resource_spans:
         request.resource_spans.add().scope_spans.add()
     now = time.time_ns()
-    told = {"trace_id": os.urandom(16), "span_id": os.urandom(8), "name": "work"}
+    told: dict[str, Any] = {"trace_id": os.urandom(16), "span_id": os.urandom(8), "name": "work"}
     told |= {"start_time_unix_nano": now - 1000, "end_time_unix_nano": now}
     return request.resource_spans[0].scope_spans[0].spans.add(**(told | fields))
 

@@ -20,8 +20,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from support.otlp_clients import MAKERS, SMALL, Collector, Maker, call, detail, refusal
+from surefoot.collector.config import Config
 from surefoot.collector.segment import Signal
-from surefoot.collector.server import Config
 from surefoot.collector.testing import RunningCollector, log_request, metric_request, trace_request
 
 EVERY = list(MAKERS.items())

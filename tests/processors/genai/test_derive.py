@@ -56,8 +56,9 @@ def tables(lake: Lake) -> dict[str, list[Row]]:
 
 def in_order(table: str, row: Row) -> Row:
     """A row of the reference as Arrow would give it."""
-    maps = {name: sorted(row[name].items()) for name in ("versions", "strata") if name in row}
-    return {name: {"cost_usd": None, **row, **maps}[name] for name in TABLES[table].names}
+    maps: Row = {name: sorted(row[name].items()) for name in ("versions", "strata") if name in row}
+    whole: Row = {"cost_usd": None, **row, **maps}
+    return {name: whole[name] for name in TABLES[table].names}
 
 
 def ordered(rows: list[Row]) -> list[Row]:

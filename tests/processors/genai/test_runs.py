@@ -326,7 +326,8 @@ def test_a_deep_trace_takes_linear_time() -> None:
 
 
 def test_two_instrumentations_of_one_run_count_once() -> None:
-    one, other = {"scope_name": "one"}, {"scope_name": "other"}
+    one: Row = {"scope_name": "one"}
+    other: Row = {"scope_name": "other"}
     rows = [
         agent("a", **one),
         tool("t", "a", 1, 2, tool_call_id="c1", **one),
@@ -381,7 +382,7 @@ def test_a_guard_that_says_no_refuses() -> None:
 
 
 def test_cost_is_that_of_the_price_list_and_null_where_it_knows_no_price() -> None:
-    used = {"provider_name": "openai", "request_model": "gpt-4o-mini", "input_tokens": 1000, "output_tokens": 100}
+    used: Row = {"provider_name": "openai", "request_model": "gpt-4o-mini", "input_tokens": 1000, "output_tokens": 100}
     known = derive(agent("a"), chat("c", "a", **used), chat("d", "a", 2, cache_read_tokens=400, **used))
     prices = [
         calc_price(

@@ -60,7 +60,7 @@ def test_when_the_trace_is_quiet_no_run_is_running_and_before_that_none_is_made_
 
 def same_form(rows: list[Row]) -> dict[tuple[str, str], Row]:
     """Rows by identity, with maps in order and without what the reference leaves out."""
-    forms = [
+    forms: list[Row] = [
         {
             name: sorted(dict(value).items()) if name in ("versions", "strata") else value
             for name, value in row.items()

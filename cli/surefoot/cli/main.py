@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 import typer
 
-from surefoot.cli import agent, artefacts, config, demo, importing, lake, serve, slo, sql, token
+from surefoot.cli import agent, artefacts, config, demo, explain, importing, lake, serve, slo, sql, token
 from surefoot.errors import SurefootError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ agent.register(app)
 serve.register(app)
 demo.register(app)
 sql.register(app)
+explain.register(app)
 lake.register(app)
 importing.register(app)
 slo.register(app)

@@ -36,9 +36,11 @@ class Inbox:
             try:
                 self._move_on(request, now)
             except SurefootError as error:
-                self._active.pop(request.id, None)
                 log.error("Could not do what %s asked for (%s): %s", request.by, request.command, error)
-                requests.answer(self._folder, request.id, {"error": str(error), "exit_code": error.exit_code})
+                self._refuse(request, str(error), error.exit_code)
+            except Exception as error:  # it would come again after every restart, and nothing else be done any more
+                log.exception("Could not do what %s asked for (%s).", request.by, request.command)
+                self._refuse(request, f"{type(error).__name__}: {error}", 1)
         changed, self._dirty = self._dirty, set()
         return changed
 
@@ -55,6 +57,10 @@ class Inbox:
             requests.answer(self._folder, request.id, end.value)
         else:
             requests.tell(self._folder, request.id, told)
+
+    def _refuse(self, request: Request, reason: str, exit_code: int) -> None:
+        self._active.pop(request.id, None)
+        requests.answer(self._folder, request.id, {"error": reason, "exit_code": exit_code})
 
     def _note(self, dates: Iterable[date]) -> None:
         self._dirty.update(dates)

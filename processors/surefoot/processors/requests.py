@@ -39,10 +39,17 @@ def submit(folder: Path, request: Request) -> str:
 
 
 def pending(folder: Path) -> list[Request]:
-    """The requests without an answer, in no order."""
+    """The requests without an answer, in no order; what is no request is answered so, or it would stop the holder."""
     found = []
     for path in folder.glob(f"*{_REQUEST}"):
-        request = Request(**json.loads(path.read_text()))
+        identity = path.name.removesuffix(_REQUEST)
+        try:
+            request = Request(**{**json.loads(path.read_text()), "id": identity})
+        except FileNotFoundError:
+            continue  # its author took it back meanwhile
+        except (ValueError, TypeError) as error:
+            answer(folder, identity, {"error": f"The request cannot be read: {error}.", "exit_code": 1})
+            continue
         if (folder / f"{request.id}{_RESULT}").exists():  # its author died between answer and removal
             path.unlink(missing_ok=True)
         else:

@@ -18,7 +18,8 @@ import pytest
 from support.segments import seal, traces
 from surefoot.collector.spool import Spool
 from surefoot.processors import requests
-from surefoot.processors.inbox import have_done
+from surefoot.processors.errors import LakeError
+from surefoot.processors.inbox import Inbox, have_done
 from surefoot.processors.lake import Lake
 from surefoot.processors.lake.erase import Sweep, erase, find
 from surefoot.processors.lake.erasures import RECORD, Erasures
@@ -82,6 +83,26 @@ def test_every_table_forgets_the_one_and_keeps_the_other(lake: Lake, kind: str, 
     assert sum(find(lake, kind, key).rows.values()) == 0
     assert find(lake, "user", "bob").rows["logs"] == 3
     assert verify(lake) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [
+        ("trace", EVE.upper()),
+        ("trace", f" {EVE[:8]}-{EVE[:4]}-{EVE[:4]}-{EVE[:4]}-{EVE[:12]}"),
+        ("run", f"{EVE.upper()}-{'1' * 16}"),
+    ],
+)
+def test_an_id_may_be_written_as_other_tools_show_it(lake: Lake, kind: str, key: str) -> None:
+    fill(lake)
+    assert erase(lake, Erasures(lake.path), kind, key, time.time(), "a test").found.rows["spans"] == 1
+
+
+@pytest.mark.parametrize(("kind", "key"), [("trace", EVE[:-1]), ("trace", ""), ("run", "1" * 16), ("run", "eve")])
+def test_an_id_that_can_be_in_no_table_does_not_look_erased(lake: Lake, kind: str, key: str) -> None:
+    with pytest.raises(LakeError, match="nothing was erased"):
+        erase(lake, Erasures(lake.path), kind, key, time.time(), "a test")
+    assert not (lake.path / RECORD).exists()
 
 
 def test_an_open_row_that_stays_is_still_open(lake: Lake) -> None:
@@ -166,6 +187,28 @@ def test_a_request_that_nobody_takes_up_is_withdrawn(lake: Lake, tmp_path: Path)
     with lake.lease("a test"), pytest.raises(RequestError, match="did not take up `vacuum`"):
         have_done(settings, "vacuum", {}, "x", tell=lambda _: None, clock=lambda: next(hours), sleep=lambda _: None)
     assert requests.pending(settings.requests_path) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"command": "erase", "argu',
+        "[]",
+        '{"command": "erase", "arguments": {}, "by": "x", "id": "elsewhere"}',
+        '{"command": "erase", "arguments": {"kind": "trace", "key": 1}, "by": "x", "id": ""}',
+        '{"command": "erase", "arguments": {}, "by": "x", "newer": 1}',
+    ],
+)
+def test_what_is_no_request_is_answered_and_stops_nobody(lake: Lake, tmp_path: Path, text: str) -> None:
+    settings = Settings(home=tmp_path)
+    folder = settings.requests_path
+    folder.mkdir()
+    (folder / "it.request.json").write_text(text)
+    inbox = Inbox(lake, settings)
+    for now in range(3):
+        inbox.step(float(now))
+    assert "error" in (requests.take_answer(folder, "it") or {})
+    assert list(folder.iterdir()) == []
 
 
 def _start(module: str, settings: Settings) -> subprocess.Popen[str]:

@@ -11,6 +11,7 @@ by :class:`Sweep` before anything is derived from it. Call everything here under
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
@@ -30,6 +31,7 @@ USER_ATTRIBUTES: Final = (
 )  # fmt: skip
 _CONVERSATION: Final = (semconv.CONVERSATION_ID, "session.id")
 _RESPONSE: Final = semconv.RESPONSE_ID
+_TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def _plan(lake: Lake, kind: str, key: str) -> _Plan:
     if kind not in KINDS:
         raise LakeError(f"cannot erase by {kind!r}; choose one of {', '.join(KINDS)}")
     keyed = _keyed(kind, key)
-    traces: set[str] = {key.partition("-")[0]} if kind in ("trace", "run") else set()
+    traces: set[str] = {_trace_of(kind, key)} if kind in ("trace", "run") else set()
     for name, (where, parameters) in keyed.items():
         if "trace_id" in TABLES[name].names:
             traces.update(lake.read(name, ["trace_id"], where, parameters)["trace_id"].unique().to_pylist())
@@ -137,6 +139,16 @@ def _plan(lake: Lake, kind: str, key: str) -> _Plan:
         if parameters:
             conditions[name] = (where, parameters)
     return _Plan(trace_ids, conditions)
+
+
+def _trace_of(kind: str, key: str) -> str:
+    """The trace that an id names, as it stands in the tables. One that cannot be there must not look erased."""
+    text = key.strip().lower()
+    trace = text.partition("-")[0] if kind == "run" else text.replace("-", "")
+    if _TRACE_ID.fullmatch(trace) is None:
+        form = "trace_id-span_id" if kind == "run" else "32 hex digits"
+        raise LakeError(f"cannot erase {kind} {key!r}: its id is {form}, as in the table runs; nothing was erased")
+    return trace
 
 
 def _keyed(kind: str, key: str) -> dict[str, tuple[str, list[Any]]]:

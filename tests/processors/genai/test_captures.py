@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -38,6 +40,7 @@ def test_the_captures_are_there() -> None:
     assert len(CAPTURES) >= 27
 
 
+@cache
 def cells(name: str) -> dict[str, tuple[Any, Any]]:
     """What was derived and what is true, of each cell that could be observed."""
     taken, found = capture(name), derived(name)
@@ -64,6 +67,7 @@ def cells(name: str) -> dict[str, tuple[Any, Any]]:
     return compared
 
 
+@pytest.mark.xdist_group("captures")
 @pytest.mark.parametrize("name", names())
 def test_the_rows_say_what_the_program_did(name: str) -> None:
     for cell, (said, true) in cells(name).items():
@@ -71,6 +75,27 @@ def test_the_rows_say_what_the_program_did(name: str) -> None:
             assert said != true, f"{cell} is right now: take it out of WRONG"
         else:
             assert said == true, cell
+
+
+@pytest.mark.xdist_group("captures")
+def test_the_score(capsys: pytest.CaptureFixture[str]) -> None:
+    """How many of the observable cells are right, by instrumentation; printed whatever pytest captures."""
+    score: dict[str, Counter[str]] = {}
+    for name in names():
+        counts = score.setdefault(name.rpartition(".json")[0].rpartition(".")[0], Counter())
+        for cell, (said, true) in cells(name).items():
+            counts[f"{cell} seen"] += 1
+            counts[f"{cell} right"] += said == true
+    kinds = ("runs", "tools", "llm", "input_tokens", "output_tokens")
+    lines = [f"{'right of observable cells':58}" + "".join(f"{kind:>15}" for kind in kinds)]
+    for label, counts in [*sorted(score.items()), ("all", sum(score.values(), Counter[str]()))]:
+        told = [f"{counts[f'{kind} right']}/{counts[f'{kind} seen']}" for kind in kinds]
+        lines.append(f"{label:58}" + "".join(f"{text:>15}" for text in told))
+    with capsys.disabled():
+        print("", *lines, sep="\n")
+    assert sum(counts[f"{kind} seen"] - counts[f"{kind} right"] for counts in score.values() for kind in kinds) == len(
+        WRONG
+    )
 
 
 @pytest.mark.parametrize("name", CAPTURES)

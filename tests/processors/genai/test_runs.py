@@ -375,6 +375,19 @@ def test_the_second_half_of_a_streamed_call_is_folded_in_its_run_and_doubtful_el
     assert sorted(row["possible_duplicate"] for row in alone.model_calls) == [False, True]
 
 
+def test_a_streamed_call_that_the_library_reports_in_another_trace_is_doubtful_once() -> None:
+    theirs, own = "openinference.instrumentation.anthropic", "com.anthropic.sdk.python"
+    streamed = derive(
+        chat("c", scope_name=theirs, input_tokens=117, trace="a" * 32),
+        chat("d", scope_name=own, input_tokens=117, trace="b" * 32),
+    )
+    assert {row["trace_id"][0]: row["possible_duplicate"] for row in streamed.model_calls} == {"a": True, "b": False}
+    enclosing = derive(chat("c", scope_name=theirs, input_tokens=117), chat("d", "c", scope_name=own, input_tokens=117))
+    assert [row["possible_duplicate"] for row in enclosing.model_calls] == [False]
+    in_a_run = derive(agent("a"), chat("c", "a", scope_name=theirs, input_tokens=117))
+    assert [row["possible_duplicate"] for row in in_a_run.model_calls] == [False]
+
+
 def test_a_guard_that_says_no_refuses() -> None:
     derived = derive(agent("a", status="error", exception="agents.exceptions.InputGuardrailTripwireTriggered"))
     assert derived.runs[0]["outcome"] == "refused"

@@ -122,16 +122,34 @@ def _same(traces: Traces, one: int, other: int, telling: Sequence[Ints]) -> bool
     return bool(overlap or traces.start[one] == traces.start[other])
 
 
+# Instrumentations of a library that since its version 2 reports every call by itself. Where the library's own span is
+# inside of theirs, theirs is no call of its own.
+_BESIDE = frozenset(
+    {
+        "openinference.instrumentation.anthropic",
+        "opentelemetry.instrumentation.anthropic",
+        "opentelemetry.instrumentation.genai.anthropic",
+    }
+)
+
+
+def _beside_the_library(traces: Traces, calls: Ints) -> Bools:
+    numbers, names = traces.numbers("scope_name")
+    beside = [number for number, name in enumerate(names) if name in _BESIDE]
+    return np.isin(numbers[calls], beside) if beside else np.zeros(len(calls), np.bool_)
+
+
 def halves(traces: Traces, calls: Ints, owner: Ints, reasons: Codes) -> tuple[Ints, Ints, Bools]:
     """Model calls without second halves, the node that tells the tokens of each, and which may be second halves.
 
     Some instrumentations report a streamed call twice: as a span that ends when the stream begins, without tokens, and
     when it has ended as a span that takes no time, with them. In one run the second is folded into the call before it;
-    elsewhere nothing says which call it belongs to.
+    elsewhere nothing says which call it belongs to. The same holds for a streamed call outside a run of a library that
+    reports its calls itself: its instrumentation does so in another trace.
     """
     told = traces.ints("input_tokens", NONE) >= 0
     instant = (traces.start[calls] == traces.end[calls]) & told[calls]
-    told_by, doubtful = calls.copy(), np.zeros(len(calls), np.bool_)
+    told_by, doubtful = calls.copy(), _beside_the_library(traces, calls) & (owner < 0)
     if not instant.any():
         return calls, told_by, doubtful
     scopes = _scopes(traces)

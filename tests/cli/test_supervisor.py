@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -85,11 +86,33 @@ def test_a_killed_program_starts_again_and_learns_its_old_address(tmp_path: Path
 def test_a_program_that_fails_stops_the_start_with_its_exit_code(tmp_path: Path) -> None:
     diary = tmp_path / "diary"
     broken = Program("broken", lambda _: ["-c", "import sys; sys.exit(3)"], os.environ)
-    supervisor = Supervisor([polite("first", diary), broken], lambda _: None)
+    reports: list[dict[str, Any]] = []
+    supervisor = Supervisor([polite("first", diary), broken], reports.append)
     with pytest.raises(StartError, match="broken process ended with 3") as caught:
         supervisor.start()
     assert caught.value.exit_code == 3
     assert diary.read_text().startswith("first ")  # what had started was stopped
+    assert reports == []  # a second server on one home must not speak over the first
+
+
+def test_a_disk_that_is_full_ends_no_program(tmp_path: Path) -> None:
+    def publish(_: dict[str, Any]) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    supervisor = Supervisor([polite("first", tmp_path / "diary")], publish)
+    supervisor.start()
+    old = supervisor.pids["first"]
+
+    def stop_after_restart() -> None:
+        wait_for(lambda: supervisor.pids.get("first", old) != old)
+        supervisor.request_stop()
+
+    watcher = threading.Thread(target=stop_after_restart)
+    os.kill(old, signal.SIGKILL)
+    watcher.start()
+    supervisor.watch()
+    watcher.join()
+    supervisor.stop()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")

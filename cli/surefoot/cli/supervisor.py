@@ -86,6 +86,7 @@ class Supervisor:
         self._children = [_Child(program) for program in programs]
         self._publish = publish
         self._stopping = threading.Event()
+        self._is_started = False
 
     def start(self) -> dict[str, Any]:
         """Start all programs and return their ready lines merged. Raises StartError if one does not get ready."""
@@ -98,6 +99,7 @@ class Supervisor:
         except BaseException:
             self.stop()
             raise
+        self._is_started = True
         self._report()
         return {key: value for child in self._children for key, value in child.ready.items()}
 
@@ -185,18 +187,21 @@ class Supervisor:
         self._report()
 
     def _report(self) -> None:
-        self._publish(
-            {
-                "processes": {
-                    c.program.name: {
-                        "pid": c.process.pid if c.process is not None else None,
-                        "restarts": c.restarts,
-                        "last_exit": c.last_exit,
-                    }
-                    for c in self._children
-                }
+        """Say how the programs are; a full disk, which they wait out, must not end them all through this."""
+        if not self._is_started:
+            return  # what is published may be another supervisor's, whose place this one could not take
+        processes = {
+            c.program.name: {
+                "pid": c.process.pid if c.process is not None else None,
+                "restarts": c.restarts,
+                "last_exit": c.last_exit,
             }
-        )
+            for c in self._children
+        }
+        try:
+            self._publish({"processes": processes})
+        except OSError as error:
+            log.error("cannot publish how the processes are: %s", error)
 
 
 @contextlib.contextmanager

@@ -252,6 +252,22 @@ def test_the_file_holds_hashes_and_is_its_owners_alone(tmp_path: Path) -> None:
         revoke_token(path, "phone")
 
 
+def test_commands_at_one_time_bring_no_revoked_token_back(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    work = "import sys; from pathlib import Path; from surefoot.collector.auth import add_token, revoke_token; "
+    work += "path = Path(sys.argv[1]); sys.stdin.read(); "
+    work += "[(add_token(path, f'{sys.argv[2]}.{n}'), n % 2 and revoke_token(path, f'{sys.argv[2]}.{n}')) "
+    work += "for n in range(20)]"
+    commands = [
+        subprocess.Popen([sys.executable, "-c", work, str(path), name], stdin=subprocess.PIPE) for name in ("a", "b")
+    ]
+    for command in commands:
+        assert command.stdin is not None
+        command.stdin.close()
+    assert [command.wait(30) for command in commands] == [0, 0]
+    assert sorted(read_tokens(path)) == sorted(f"{name}.{n}" for name in ("a", "b") for n in range(0, 20, 2))
+
+
 @pytest.mark.parametrize(
     "text", ["laptop", "laptop:abc", "laptop:" + "0" * 63, "a b:" + "0" * 64, ":" + "0" * 64 + "\nx"]
 )

@@ -9,6 +9,8 @@ never lets everybody in.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import hmac
 import logging
@@ -17,7 +19,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from surefoot.collector.errors import ExposureError, UnauthenticatedError
@@ -41,20 +43,22 @@ def add_token(path: Path, name: str) -> str:
         raise ExposureError(
             f"{name!r} cannot name a token: use letters, digits, dots, dashes, underscores; at most 64."
         )
-    tokens = read_tokens(path) if path.exists() else {}
-    if name in tokens:
-        raise ExposureError(f"{path} has a token named {name!r} already. Revoke it first, or choose another name.")
     token = _PREFIX + secrets.token_urlsafe(32)
-    _write(path, {**tokens, name: _hash(token)})
+    with _alone(path):
+        tokens = read_tokens(path) if path.exists() else {}
+        if name in tokens:
+            raise ExposureError(f"{path} has a token named {name!r} already. Revoke it first, or choose another name.")
+        _write(path, {**tokens, name: _hash(token)})
     return token
 
 
 def revoke_token(path: Path, name: str) -> None:
     """Forget a token. A running collector refuses it within seconds. Raises ExposureError if there is none."""
-    tokens = read_tokens(path)
-    if name not in tokens:
-        raise ExposureError(f"{path} has no token named {name!r}; it has {', '.join(sorted(tokens)) or 'none'}.")
-    _write(path, {other: value for other, value in tokens.items() if other != name})
+    with _alone(path):
+        tokens = read_tokens(path)
+        if name not in tokens:
+            raise ExposureError(f"{path} has no token named {name!r}; it has {', '.join(sorted(tokens)) or 'none'}.")
+        _write(path, {other: value for other, value in tokens.items() if other != name})
 
 
 def read_tokens(path: Path) -> dict[str, str]:
@@ -132,11 +136,29 @@ def _hash(token: str) -> str:
     return hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
 
 
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Keep other commands off the file: one that read it earlier would write a token back that is revoked here.
+
+    What was written survives a power loss on leaving.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise ExposureError(f"Cannot write the tokens to {path}: {error}.") from error
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
 def _write(path: Path, tokens: Mapping[str, str]) -> None:
     """Replace the file, readable for its owner only."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.writelines(f"{name}:{value}\n" for name, value in tokens.items())
             file.flush()

@@ -118,7 +118,7 @@ def _from_lake(what: str, settings: Settings) -> Answer:
 
     told = _ID.fullmatch(what)
     if told is None:
-        raise AmbiguousTraceError(f"Cannot explain {what}: it is no file, and no trace id (up to 32 hex digits).")
+        raise AmbiguousTraceError(f"Cannot explain {what!r}: it is no file, and no trace id (up to 32 hex digits).")
     lake = Lake.open(settings.lake_path, create=False)
     found = find_traces(lake, told[1], _CANDIDATES + 1)
     if not found:

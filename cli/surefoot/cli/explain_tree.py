@@ -44,7 +44,8 @@ def _trace(trace: Explained, width: int) -> Iterator[Text]:
     copies = f", {_some(trace.copies, 'copies')} dropped (rule 1)" if trace.copies else ""
     yield Text.assemble((f"Trace {trace.trace_id}", "bold"), f"  {_some(trace.spans, 'spans')}{copies}, {state}")
     for dialect, scopes in trace.dialects.items():
-        yield Text(f"Dialect {dialect} (scope {', '.join(scopes)})", "dim")
+        named = ", ".join(filter(None, scopes))
+        yield Text(f"Dialect {dialect}{f' (scope {named})' if named else ''}", "dim")
     yield from _tree(trace, width)
     if trace.runs:
         yield Text("Runs", "bold")
@@ -147,6 +148,9 @@ def _stored(answer: Answer, stored: Stored, width: int) -> Iterator[Text]:
     yield Text.assemble(("Stored", "bold"), f": {rows}")
     if not stored.differences:
         yield Text("  Deriving now gives the same.")
+        return
+    if not any(stored.rows.values()):
+        yield Text("  Not derived yet: the jobs process has not come to it.")
         return
     if not answer.traces:
         yield Text("  No span of it is kept any more: what was derived before stays as it is.")

@@ -161,8 +161,9 @@ def outcome_reason(facts: Facts) -> str:
     if outcome == "refused":
         by_mode = (facts.row or {}).get("mode") == "refuse"
         return "its mode is refuse" if by_mode else f"{name}: a guard or a person said no (rule 5)"
-    own = "own status" if told["status"] == "error" else "error.type, although its status is not error"
-    return f"{own}{_named(facts, name)}"
+    if told["status"] != "error":
+        return f"error.type {name}, although its status is not error"
+    return f"own status{_named(facts, name)}"
 
 
 def _named(facts: Facts, name: str) -> str:

@@ -42,6 +42,7 @@ def test_the_table_has_every_metric_once() -> None:
 
 def test_the_table_names_the_labels_that_the_endpoint_shows(tmp_path: Path) -> None:
     counter = {"service_name": "desk", "outcome": "ok", "runs": 1, "exemplar_trace_id": "ab" * 16}
+    unpriced = {"service_name": "desk", "calls": 1}
     counts = [
         {"signal": "logs", "transport": "http", "name": f"accepted_{what}", "total": 1}
         for what in ("items", "requests")
@@ -51,7 +52,7 @@ def test_the_table_names_the_labels_that_the_endpoint_shows(tmp_path: Path) -> N
     collector |= {"refusals": [refusal], "oldest_sealed_seconds": 0.0}
     writer = {"at": 0.0, "totals": {"logs": 1}, "duplicates_total": 0, "lag_seconds": 0.0}
     status.publish(tmp_path, "slo", every_state(0.0).to_json())
-    status.publish(tmp_path, "jobs", {"cycle_at": 0.0, "counters": [counter]})
+    status.publish(tmp_path, "jobs", {"cycle_at": 0.0, "counters": [counter], "unpriced": [unpriced]})
     status.publish(tmp_path, "collector", collector)
     status.publish(tmp_path, "writer", writer)
     status.publish(tmp_path, "supervisor", {"processes": {"web": {"restarts": 0}}})

@@ -19,6 +19,7 @@ JOBS = {
     "cycle_at": 1_000.0,
     "cycle_seconds": 0.5,
     "counters": [{"service_name": "desk", "outcome": "error", "runs": 7, "exemplar_trace_id": "ab" * 16}],
+    "unpriced": [{"service_name": "desk", "calls": 3}],
 }
 COLLECTOR = {
     "at": 1_000.0,
@@ -98,6 +99,7 @@ def test_counters_carry_what_can_never_be_taken_back(samples: list[Sample]) -> N
     (ended,) = [sample for sample in samples if sample.name == "surefoot_runs_ended_total"]
     assert ended.exemplar is not None
     assert ended.exemplar.labels == {"trace_id": "ab" * 16}
+    assert value(samples, "surefoot_model_calls_unpriced_total", service_name="desk") == 3
     assert value(samples, "surefoot_collector_items_total", signal="traces", result="accepted") == 5
     assert value(samples, "surefoot_collector_requests_total", transport="grpc", result="deferred") == 2
     assert value(samples, "surefoot_writer_rows_total", table="spans") == 9

@@ -37,6 +37,7 @@ _SLO_GAUGES: Final = {
 }
 _OTHERS: Final = (
     "surefoot_runs_ended_total",
+    "surefoot_model_calls_unpriced_total",
     "surefoot_collector_items_total",
     "surefoot_collector_requests_total",
     "surefoot_collector_refusals_total",
@@ -136,6 +137,14 @@ def _runs(jobs: dict[str, Any]) -> Iterator[Metric]:
             exemplar=Exemplar({"trace_id": counter["exemplar_trace_id"]}, 1.0),
         )
     yield family
+    unpriced = CounterMetricFamily(
+        "surefoot_model_calls_unpriced",
+        "Model calls first seen that used tokens at a price nobody knows, since the jobs process began.",
+        labels=["service_name"],
+    )
+    for counter in jobs.get("unpriced", []):
+        unpriced.add_metric([counter["service_name"] or ""], counter["calls"])
+    yield unpriced
 
 
 def _collector(collector: dict[str, Any]) -> Iterator[Metric]:

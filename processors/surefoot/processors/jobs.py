@@ -66,6 +66,7 @@ class Jobs:
                 "cycle_seconds": time.time() - now,
                 "changed_traces": len(derived.changed_traces),
                 "counters": [asdict(counter) for counter in self._deriver.counters],
+                "unpriced": [asdict(counter) for counter in self._deriver.unpriced],
                 "upkeep": self._last_upkeep,
                 "erased_again_rows": self._sweep.rows,
             },

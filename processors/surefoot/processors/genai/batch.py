@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from surefoot.instrumentation import semconv
-from surefoot.processors.genai import events
+from surefoot.processors.genai import annotated, events
 from surefoot.processors.genai.arrays import Bools, Ints, bools, ints, one_array
 from surefoot.processors.genai.events import Event
 from surefoot.processors.genai.frozen import freeze
@@ -111,8 +111,7 @@ def derive_batch(
 def evaluations_of(found: Found, arrivals: Mapping[str, Arrival | None]) -> defaultdict[str, list[Event]]:
     """Evaluations by the trace that they are kept under."""
     by_trace: defaultdict[str, list[Event]] = defaultdict(list)
-    rows = found.events.filter(pc.equal(found.events["event_name"], semconv.EVALUATION_EVENT))
-    for event in events.read_events(rows):
+    for event in (*events.read_events(found.events), *annotated.from_spans(found.spans)):
         by_trace[event.trace_id or ""].append(event)
     for trace_id, arrival in arrivals.items():
         if arrival is not None and arrival.homeless:

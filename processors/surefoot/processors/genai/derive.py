@@ -1,10 +1,10 @@
 """The deriver: what arrived since the last step becomes rows of the derived tables, replaced by trace.
 
 Contract: after :meth:`Deriver.step` the tables ``runs``, ``tool_calls``, ``model_calls`` and ``verdicts`` are what a
-derivation from scratch at ``now`` would give. A crash at any instruction is repaired by the next step: how far
-``spans`` and ``logs`` were read is recorded (application transactions ``derive-spans`` and ``derive-logs`` of the table
-``runs``) only after everything read was replaced in all four tables, and replacing twice changes nothing. Traces that
-wait for their settle time are those with an unsettled row, so they survive a restart.
+derivation from scratch at ``now`` would give. A crash at any instruction is repaired by the next step: how far each
+source was read is recorded (application transactions ``derive-<source>`` of the table ``runs``) only after everything
+read was replaced in all four tables, and replacing twice changes nothing. Traces that wait for their settle time are
+those with an unsettled row, so they survive a restart.
 
 One deriver per lake, under the lake's lease.
 """
@@ -12,6 +12,7 @@ One deriver per lake, under the lake's lease.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -30,7 +31,7 @@ from surefoot.processors.settings import Settings
 log = logging.getLogger("surefoot.derive")
 
 _APP: Final = "derive"
-_SOURCES: Final = {"spans": "derive-spans", "logs": "derive-logs"}
+_SOURCES: Final = {"spans": "derive-spans", "logs": "derive-logs", "metric_points": "derive-metric-points"}
 _MARKED: Final = "runs"  # the table that carries the sources' progress
 
 # Traces of one batch are in memory together.
@@ -46,6 +47,14 @@ class RunCounter:
     outcome: str
     runs: int
     exemplar_trace_id: str  # of the latest one
+
+
+@dataclass(frozen=True, slots=True)
+class UnpricedCounter:
+    """Model calls of a service, as first seen, that used tokens at a price that the price list does not know."""
+
+    service_name: str
+    calls: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +79,18 @@ class Deriver:
         # When they are due is not recorded: all are looked at once.
         self._open = {trace_id: OpenTrace(0, 0) for trace_id in self._reader.open_traces()}
         self._counters: dict[tuple[str, str], RunCounter] = {}
+        self._unpriced: Counter[str] = Counter()
         self._first = True
 
     @property
     def counters(self) -> list[RunCounter]:
         """One per service and outcome; they only grow."""
         return list(self._counters.values())
+
+    @property
+    def unpriced(self) -> list[UnpricedCounter]:
+        """One per service that has such a call; they only grow."""
+        return [UnpricedCounter(*counted) for counted in sorted(self._unpriced.items())]
 
     def step(self, now: float) -> Derived:
         """Derive what arrived since the last step and what is due at ``now`` (unix seconds)."""
@@ -121,6 +136,8 @@ class Deriver:
             self._reader.span_arrivals([file.path for file in added["spans"].files], arrivals)
         if added["logs"].files:
             self._reader.log_arrivals([file.path for file in added["logs"].files], arrivals)
+        if added["metric_points"].files:
+            self._reader.metric_arrivals([file.path for file in added["metric_points"].files], arrivals)
         return {source: new.version for source, new in added.items()}, {**arrivals}
 
     def _postpone_large(self, work: dict[str, Arrival | None], now_us: int) -> None:
@@ -160,6 +177,10 @@ class Deriver:
         ended = pc.and_(after["ended_at"].is_valid(), after["parent_run_id"].is_null())
         self._count(after.filter(pc.and_(ended, pc.invert(pc.is_in(after["run_id"], known)))))
 
+        known, calls = (_without_price(rows["model_calls"]) for rows in (batch.before, batch.after))
+        fresh = calls.filter(pc.invert(pc.is_in(_identities(calls), _identities(known))))
+        self._unpriced.update(service or "" for service in fresh["service_name"].to_pylist())
+
     def _count(self, runs: pa.Table) -> None:
         services = pc.fill_null(runs["service_name"], "")
         ended = pa.table({"service": services, "outcome": runs["outcome"], "trace": runs["trace_id"]})
@@ -179,6 +200,15 @@ class Deriver:
         """Dates of runs that changed within the look-back: a process that died may have derived them and not told."""
         horizon = now_us - self._settings.lookback_days * 86_400_000_000
         return set(self._reader.ended_since(horizon))
+
+
+def _without_price(calls: pa.Table) -> pa.Table:
+    used = pc.or_(calls["input_tokens"].is_valid(), calls["output_tokens"].is_valid())
+    return calls.filter(pc.and_(used, calls["cost_usd"].is_null()))
+
+
+def _identities(rows: pa.Table) -> pa.Array:
+    return pc.binary_join_element_wise(rows["trace_id"], rows["span_id"], "-").combine_chunks()
 
 
 def _last(lake: Lake, table: str, app: str) -> int:

@@ -1,4 +1,4 @@
-"""Log events that derivation reads: evaluations, and the start events of runs.
+"""Events that derivation reads: evaluations, wherever they were told, and the start events of runs.
 
 Evaluations are few and become objects; start events come with every run and stay columns: :class:`Started` has them as
 rows of ``spans``, so that a run whose span has not come has its columns where all others have theirs.
@@ -6,6 +6,7 @@ rows of ``spans``, so that a run whose span has not come has its columns where a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -28,10 +29,21 @@ COLUMNS: Final = (
     "service_name",
     "environment",
     "attributes",
+    "body",
     "received_at",
     "source",
 )
-NAMES: Final = (semconv.RUN_STARTED_EVENT, semconv.EVALUATION_EVENT)
+# Where an evaluation was told. Of one that was told in several places, the first of these counts.
+LOG: Final = 0
+OLD_LOG: Final = 1
+SPAN_EVENT: Final = 2
+ATTRIBUTES: Final = 3
+EVALUATOR: Final = 4
+METRIC: Final = 5
+# The convention's name, an earlier one, and one with a list of results in its body.
+EVALUATIONS: Final = {semconv.EVALUATION_EVENT: LOG, "gen_ai.evaluation": OLD_LOG, "gen_ai.evaluation.results": OLD_LOG}
+NAMES: Final = (semconv.RUN_STARTED_EVENT, *EVALUATIONS)
+_RESULTS: Final = "gen_ai.evaluations"  # in the body of such a list
 
 # Columns of a span that a start event tells, with its attribute.
 _TOLD: Final = {
@@ -52,7 +64,7 @@ _TOLD: Final = {
 
 
 class Event(NamedTuple):
-    """An evaluation: a row of ``logs``. Times are unix nanoseconds, arrivals unix microseconds."""
+    """An evaluation, in the attributes of the convention. Times are unix nanoseconds, arrivals unix microseconds."""
 
     trace_id: str | None
     span_id: str | None
@@ -63,6 +75,7 @@ class Event(NamedTuple):
     attributes: Mapping[str, str]
     received_us: int
     source: str | None
+    via: int = LOG
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +98,57 @@ def times_of(rows: pa.Table) -> Ints:
 
 
 def read_events(rows: pa.Table) -> list[Event]:
-    """Rows with (at least) :data:`COLUMNS` as events."""
+    """Evaluations among rows with (at least) :data:`COLUMNS`."""
+    rows = rows.filter(pc.is_in(rows["event_name"], pa.array(EVALUATIONS)))
     received = ints(rows["received_at"]).tolist()
-    columns = ["trace_id", "span_id", "event_name", "service_name", "environment", "attributes", "source"]
-    return [
-        Event(
+    columns = ["trace_id", "span_id", "event_name", "service_name", "environment", "attributes", "source", "body"]
+    found = []
+    for row, time, arrived in zip(rows.select(columns).to_pylist(), times_of(rows).tolist(), received, strict=True):
+        attributes = dict(row["attributes"] or ())
+        event = Event(
             row["trace_id"] or None,
             row["span_id"] or None,
             row["event_name"],
             time,
             row["service_name"],
             row["environment"],
-            dict(row["attributes"] or ()),
+            attributes,
             arrived,
             row["source"],
+            EVALUATIONS[row["event_name"]],
         )
-        for row, time, arrived in zip(rows.select(columns).to_pylist(), times_of(rows).tolist(), received, strict=True)
-    ]
+        listed = _listed(row["body"]) if semconv.EVALUATION_NAME not in attributes else []
+        found += [event._replace(attributes={**attributes, **one}) for one in listed] or [event]
+    return found
+
+
+def _listed(body: str | None) -> list[dict[str, str]]:
+    """The results in the body of an event that has several."""
+    if not body or _RESULTS not in body:
+        return []
+    try:
+        results = json.loads(body)[_RESULTS]
+    except (ValueError, KeyError, TypeError):
+        return []
+    return [texts(one) for one in results if isinstance(one, dict)] if isinstance(results, list) else []
+
+
+def texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Values of JSON as attributes are kept: text as it is, anything else as JSON; nulls left out."""
+    return {
+        str(key): value if isinstance(value, str) else json.dumps(value)
+        for key, value in values.items()
+        if value is not None
+    }
+
+
+def records(rows: pa.Table) -> list[dict[str, Any]]:
+    """Rows as dicts, arrivals in unix microseconds."""
+    arrived = rows["received_at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    listed: list[dict[str, Any]] = rows.set_column(
+        rows.column_names.index("received_at"), "received_at", arrived
+    ).to_pylist()
+    return listed
 
 
 def read_starts(rows: pa.Table) -> Started:

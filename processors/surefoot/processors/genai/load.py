@@ -16,8 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from surefoot.instrumentation import semconv
-from surefoot.processors.genai import events, traces
+from surefoot.processors.genai import evaluators, events, traces
 from surefoot.processors.genai.events import Event
 from surefoot.processors.genai.records import Row, from_table
 from surefoot.processors.genai.verdicts import home_of
@@ -45,6 +44,7 @@ SELECT c.response_id, c.run_id, r.date, r.ended_at
 FROM model_calls c JOIN runs r ON c.run_id = r.run_id
 WHERE c.response_id IN (SELECT unnest(?)) AND c.trace_id NOT IN (SELECT unnest(?))
 """
+_OUTPUTS: Final = f"date >= ? AND {_IN} AND name IN (SELECT unnest(?))"
 # Verdicts whose run is not of their own trace, or whose response may yet be somebody's.
 _ELSEWHERE: Final = """
 SELECT DISTINCT trace_id, response_id, split_part(run_id, '-', 1) AS run_trace
@@ -55,7 +55,7 @@ _TIMED: Final = "trace_id, span_id, date, settled, received_at, started_at, ende
 _BEFORE: Final = {
     "runs": f"{_TIMED}, run_id, parent_run_id",
     "tool_calls": _TIMED,
-    "model_calls": _TIMED,
+    "model_calls": f"{_TIMED}, input_tokens, output_tokens, cost_usd",
     "verdicts": "*",
 }
 
@@ -66,7 +66,8 @@ class Arrival:
 
     rows: int = 0
     since: date = date.max  # earliest partition
-    homeless: list[Event] = field(default_factory=list)  # evaluations without trace context that are kept under it
+    # Evaluations kept under it that its own spans and logs do not tell: without context, of evaluators, of metrics.
+    homeless: list[Event] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +91,26 @@ class Reader:
         self._lake.refresh(self._con)
 
     def span_arrivals(self, files: Iterable[Path], into: dict[str, Arrival]) -> None:
-        """Add the traces of these files of ``spans``."""
-        _count(self._lake.read("spans", ["trace_id", "date"], "trace_id <> ''", files=files), into)
+        """Add the traces of these files of ``spans``, and those that evaluators among them judge."""
+        chosen = list(files)
+        _count(self._lake.read("spans", ["trace_id", "date"], "trace_id <> ''", files=chosen), into)
+        judges = self._lake.read("spans", evaluators.SPAN_COLUMNS, evaluators.SPANS_WHERE, files=chosen)
+        if not judges.num_rows:
+            return
+        earliest = pc.min(judges["date"]).as_py()
+        self._want(judges["trace_id"].unique().to_pylist())
+        outputs = self._query("contents", _OUTPUTS, [earliest, [*evaluators.OUTPUTS]], "trace_id, span_id, content")
+        by_span = {(row["trace_id"], row["span_id"]): row["content"] for row in outputs.to_pylist()}
+        for row in events.records(judges):
+            for event in evaluators.from_evaluator(row, by_span.get((row["trace_id"], row["span_id"]))):
+                _bring(event, row["date"], into)
+
+    def metric_arrivals(self, files: Iterable[Path], into: dict[str, Arrival]) -> None:
+        """Add the traces that evaluations in these files of ``metric_points`` judge."""
+        points = self._lake.read("metric_points", evaluators.POINT_COLUMNS, evaluators.POINTS_WHERE, files=list(files))
+        for row in events.records(points):
+            for event in evaluators.from_point(row):
+                _bring(event, row["date"], into)
 
     def log_arrivals(self, files: Iterable[Path], into: dict[str, Arrival]) -> None:
         """Add the traces of these files of ``logs``, evaluations without trace context under their own ids."""
@@ -100,15 +119,13 @@ class Reader:
         homeless = self._lake.read(
             "logs",
             [*events.COLUMNS, "date"],
-            "coalesce(trace_id, '') = '' AND event_name = ?",
-            [semconv.EVALUATION_EVENT],
+            "coalesce(trace_id, '') = '' AND event_name IN (SELECT unnest(?))",
+            [[*events.EVALUATIONS]],
             files=chosen,
         )
-        for event, day in zip(events.read_events(homeless), homeless["date"].to_pylist(), strict=True):
-            arrival = into.setdefault(home_of(event), Arrival())
-            arrival.rows += 1
-            arrival.since = min(arrival.since, day)
-            arrival.homeless.append(event)
+        for day in homeless["date"].unique().to_pylist():
+            for event in events.read_events(homeless.filter(pc.equal(homeless["date"], day))):
+                _bring(event, day, into)
 
     def traces(self, trace_ids: Collection[str], since: date) -> Found:
         """All spans and logs of these traces in partitions from ``since`` on."""
@@ -181,6 +198,13 @@ class Reader:
     ) -> pa.Table:
         parameters: list[Any] = [since, *([parameter] if parameter is not None else [])]
         return self._query(table, f"date >= ? AND {_IN} AND {also}", parameters, ", ".join(columns))
+
+
+def _bring(event: Event, day: date, into: dict[str, Arrival]) -> None:
+    arrival = into.setdefault(home_of(event), Arrival())
+    arrival.rows += 1
+    arrival.since = min(arrival.since, day)
+    arrival.homeless.append(event)
 
 
 def _count(rows: pa.Table, into: dict[str, Arrival]) -> None:

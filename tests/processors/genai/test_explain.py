@@ -267,6 +267,18 @@ def test_where_the_tokens_of_a_run_come_from() -> None:
     assert (above.input_tokens, above.tokens_from) == (5, "its own span, less what its sub-runs used")
 
 
+def test_a_workflow_that_says_otherwise() -> None:
+    def said(root: str, run: str) -> bool:
+        rows = [span("w", operation="invoke_workflow", status=root), agent("a", "w", status=run)]
+        return "is no run's outcome (rule 4)" in notes(*rows)["w"]
+
+    assert said("ok", "error")
+    assert said("error", "ok")
+    assert not said("error", "error")
+    assert not said("ok", "ok")
+    assert not said("unset", "error")
+
+
 def test_a_failed_tool_and_a_copy() -> None:
     twice = by_hand(agent("a"), tool("t", "a", status="error"), tool("t", "a", status="error"))
     assert (twice.spans, twice.copies) == (2, 1)

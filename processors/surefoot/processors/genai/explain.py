@@ -223,6 +223,8 @@ def _facts(derived: Derived, spans: pa.Table) -> list[Facts]:
     number = (np.arange(len(runs.node)) - first + 1).tolist()
     parent_of = dict(zip(runs.node.tolist(), runs.parent.tolist(), strict=True))
     parents = traces.parent.tolist()
+    errors = traces.trace[runs.node][np.array(derived.tables["runs"]["outcome"].to_pylist(), object) == "error"]
+    failed = np.isin(traces.trace, errors).tolist()
     found = []
     for node, (owner, kind, reason) in enumerate(
         zip(runs.owner.tolist(), traces.kind.tolist(), runs.why.tolist(), strict=True)
@@ -241,6 +243,7 @@ def _facts(derived: Derived, spans: pa.Table) -> list[Facts]:
                 exception=exceptions[node],
                 handoff=bool(marks.handoffs[node]),
                 other_scope=_richer(derived, told, node) if reason == why.TWIN else None,
+                failed_run=failed[node],
                 by_model_calls=owner in by_calls,
                 by_time=kind == SPAN and parent is None and parents[node] != NONE,
                 cut=kind == SPAN and parent is not None and parents[node] == NONE,

@@ -37,6 +37,7 @@ class Facts:
     exception: str | None
     handoff: bool = False  # bears the marker of one
     other_scope: str | None = None  # of a second report, who reports the same
+    failed_run: bool = False  # its trace has one
     by_model_calls: bool = False  # the run's tokens are those of its model calls
     by_time: bool = False
     cut: bool = False
@@ -99,7 +100,9 @@ def _folded(facts: Facts) -> str:
         workflow = told["operation"] == semconv.INVOKE_WORKFLOW
         root = " root" if workflow and told["parent_span_id"] is None else ""
         thing = f"workflow{root}" if workflow else "a step"
-        status = "; its status is no run's outcome (rule 4)" if told["status"] == "error" else ""
+        says_so = told["status"] == "error" or (root and told["status"] == "ok")
+        contradicts = says_so and (told["status"] == "error") != facts.failed_run
+        status = f"; its status {told['status']} is no run's outcome (rule 4)" if contradicts else ""
         return f"{reason.text.format(thing=thing)} (rule {reason.rule}){status}"
     things = {semconv.INVOKE_AGENT: "run", semconv.EXECUTE_TOOL: "tool call"}
     text = reason.text.format(thing=things.get(told["operation"], "call"))

@@ -43,14 +43,28 @@ def show_status(as_json: bool = JSON_OPTION) -> None:
     from surefoot.processors.lake.inspect import state
 
     settings = load()
-    states = [asdict(table) for table in state(_open(settings), settings)]
+    states = state(_open(settings), settings)
     if as_json:
-        print_json(states)
+        print_json([asdict(row) for row in states])
         return
-    table = Table(*states[0], box=None, pad_edge=False)
+    columns = ("table", "rows", "files", "bytes", "oldest", "newest", "waiting", "kept")
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="left" if column in {"table", "oldest", "newest"} else "right", no_wrap=True)
     for row in states:
-        table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value or "–") for value in row.values()))
-    console().print(table)
+        cells = (row.rows, row.files, row.size_bytes, row.oldest_date, row.newest_date, row.waiting_bytes)
+        shown = (f"{value:,}" if isinstance(value, int) else value or "–" for value in cells)
+        table.add_row(row.table, *shown, f"{row.retention_days} d")
+    out = console()
+    out.print(table)
+    total = {
+        name: sum(getattr(row, name) for row in states) for name in ("waiting_files", "waiting_bytes", "small_files")
+    }
+    last = max((row.last_commit for row in states if row.last_commit), default=None)
+    out.print(
+        f"[dim]Waiting to be deleted: {total['waiting_bytes']:,} bytes of {total['waiting_files']:,} replaced files. "
+        f"Small files: {total['small_files']:,}. Last commit: {last[:19] + ' UTC' if last else 'none'}.[/dim]"
+    )
 
 
 def verify(as_json: bool = JSON_OPTION) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _SHOWN_WINDOWS = ("5m", "1h", "6h", "3d")
 _FEW_WINDOWS = ("1h", "6h")
+ROOMY = 92  # columns; narrower terminals get one burn rate, so that names stay whole
 _STATE_STYLE = {
     "ok": "green",
     "no_data": "dim",
@@ -91,9 +92,9 @@ def print_table(report: StatusReport, now: float) -> None:
     """The table that people see: one line an SLO, its strata below it when it has some."""
     out = console()
     wide = out.width >= WIDE
-    windows = _SHOWN_WINDOWS if wide else _FEW_WINDOWS
+    windows = _SHOWN_WINDOWS if wide else _FEW_WINDOWS if out.width >= ROOMY else _FEW_WINDOWS[:1]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("SLO", no_wrap=True)
+    table.add_column("SLO", overflow="fold")  # the one that gives way: a cut number would mislead
     titles = (
         ["objective", "good", "95 % interval", "n", "unlabelled", "budget left"] if wide else ["good", "n", "budget"]
     )

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import enum
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from surefoot.cli.config import load
 from surefoot.cli.output import console, print_json
@@ -43,9 +46,24 @@ def sql(
         writer.writerow(result.columns)
         writer.writerows(result.rows)
     else:
-        table = Table(*result.columns, box=None, pad_edge=False)
-        for row in result.rows:
-            table.add_row(*("" if value is None else str(value) for value in row))
-        out = console()
+        print_rows(result.columns, [["" if value is None else str(value) for value in row] for row in result.rows])
+
+
+def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table where it fits, else one column a line: an id that is cut can be neither read nor copied."""
+    out = console()
+    widths = [
+        max(len(line) for cell in cells for line in cell.split("\n")) for cells in zip(columns, *rows, strict=True)
+    ]
+    if rows and sum(widths) + 2 * (len(columns) - 1) > out.width:
+        margin = max(map(len, columns))
+        for number, row in enumerate(rows, 1):
+            out.print(f"[dim]-- row {number}[/dim]")
+            for column, cell in zip(columns, row, strict=True):
+                out.print(Text(f"{column:<{margin}}  {cell}".rstrip()), soft_wrap=True)
+    else:
+        table = Table(*map(escape, columns), box=None, pad_edge=False)
+        for row in rows:
+            table.add_row(*map(Text, row))
         out.print(table)
-        out.print(f"[dim]{len(result.rows)} row{'' if len(result.rows) == 1 else 's'}[/dim]")
+    out.print(f"[dim]{len(rows)} row{'' if len(rows) == 1 else 's'}[/dim]")

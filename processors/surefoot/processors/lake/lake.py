@@ -245,7 +245,8 @@ def _check_marker(path: Path) -> int:
         found: int = json.loads((path / MARKER).read_text())["format"]
     except FileNotFoundError:
         raise LakeNotFoundError(
-            f"there is no lake in {path}; `surefoot serve` creates one, and SUREFOOT_LAKE or --lake names another"
+            f"there is no lake in {path}; `surefoot serve` or `surefoot import` creates one, "
+            "SUREFOOT_HOME or SUREFOOT_LAKE names another"
         ) from None
     if found > FORMAT:
         raise LakeFormatError(

@@ -99,15 +99,22 @@ def _pairs(traces: Traces, group: Ints, rich: _Richness, columns: Sequence[str])
     """Richest report and another, for each thing of the group that several scopes report."""
     telling = [rich.told[name] for name in columns if name in _TELLING]
     things: list[_Thing] = []
+    open_things: list[_Thing] = []  # a long run has thousands of calls, of which few are open at a moment
     for node in group[np.lexsort((traces.number[group], traces.start[group]))].tolist():
-        scope = int(rich.scope[node])
-        for thing in things:
+        scope, start = int(rich.scope[node]), traces.start[node]
+        open_things = [
+            thing
+            for thing in open_things
+            if traces.end[thing.members[0]] > start or traces.start[thing.members[0]] == start
+        ]
+        for thing in open_things:
             if scope not in thing.scopes and _same(traces, thing.members[0], node, telling):
                 thing.members.append(node)
                 thing.scopes.add(scope)
                 break
         else:
-            things.append(_Thing([node], {scope}))
+            open_things.append(_Thing([node], {scope}))
+            things.append(open_things[-1])
     found = []
     for thing in things:
         best = max(thing.members, key=lambda node: (*rich.rank(node), -thing.members.index(node)))

@@ -19,10 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from surefoot.instrumentation import semconv
-from surefoot.processors.genai.arrays import Bools, any_true, bools, one_array, places_of
-from surefoot.processors.genai.events import ATTRIBUTES, EVALUATIONS, SPAN_EVENT, Event, records, texts
+from surefoot.processors.genai.arrays import Bools, any_true, bools, one_array
+from surefoot.processors.genai.events import ATTRIBUTES, EVALUATIONS, EVALUATORS, SPAN_EVENT, Event, records, texts
 
-EVALUATOR_OPERATIONS: Final = ("evaluate", "evaluation")
 _PREFIX: Final = "gen_ai.evaluation."
 FIRST: Final = ("annotations.", "evaluations.", "trace.", "session.")
 _ANNOTATION: Final = re.compile(
@@ -42,7 +41,7 @@ RESULTS: Final = ("assertions", "scores", "labels")  # of a case, each a JSON ob
 
 def from_spans(spans: pa.Table) -> list[Event]:
     """Evaluations among spans with the columns of ``traces.COLUMNS``."""
-    others = bools(pc.invert(pc.is_in(spans["operation"], pa.array(EVALUATOR_OPERATIONS))))
+    others = bools(pc.invert(pc.is_in(spans["operation"], pa.array(EVALUATORS))))
     carriers = (_with_events(spans) | _with_attributes(spans)) & others
     return [event for row in _rows(spans, carriers) for event in told_by(row)]
 
@@ -58,18 +57,22 @@ def _with_events(spans: pa.Table) -> Bools:
 
 def _with_attributes(spans: pa.Table) -> Bools:
     """Spans that have an attribute of an evaluation; annotations are looked for where OpenInference wrote."""
-    maps = one_array(spans["attributes"])
-    keys, _, rows = places_of(maps)
     found = bools(pc.equal(spans["scope_name"], _EXPERIMENTS))
-    found[rows[bools(pc.starts_with(keys, _PREFIX))]] = True
+    maps = one_array(spans["attributes"])
+    offsets = np.asarray(maps.offsets)
+    keys = maps.keys.slice(offsets[0], offsets[-1] - offsets[0])
     annotating = bools(pc.equal(spans["dialect"], "openinference"))
-    if annotating.any():
-        at = np.flatnonzero(annotating[rows])
-        keys, rows = keys.take(pa.array(at)), rows[at]
-        begins = np.logical_or.reduce([bools(pc.starts_with(keys, word)) for word in FIRST])
-        chosen = np.flatnonzero(begins)
-        full = pc.match_substring_regex(keys.take(pa.array(chosen)), "^" + _ANNOTATION.pattern)
-        found[rows[chosen[bools(full)]]] = True
+    wanted = pc.starts_with(keys, _PREFIX)
+    for word in FIRST if annotating.any() else ():
+        wanted = pc.or_(wanted, pc.starts_with(keys, word))
+    if not any_true(wanted):
+        return found
+    at = np.flatnonzero(bools(wanted))
+    rows = np.searchsorted(offsets, at + offsets[0], side="right") - 1
+    names = keys.take(pa.array(at))
+    convention = bools(pc.starts_with(names, _PREFIX))
+    annotation = bools(pc.match_substring_regex(names, "^" + _ANNOTATION.pattern)) & annotating[rows]
+    found[rows[convention | annotation]] = True
     return found
 
 

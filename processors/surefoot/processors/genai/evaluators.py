@@ -12,15 +12,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from surefoot.instrumentation import semconv
-from surefoot.processors.genai.annotated import EVALUATOR_OPERATIONS, result_of, told_by
-from surefoot.processors.genai.events import EVALUATOR, METRIC, Event, texts
+from surefoot.processors.genai.annotated import result_of, told_by
+from surefoot.processors.genai.events import EVALUATOR, EVALUATORS, METRIC, Event, texts
 from surefoot.processors.genai.verdicts import PASSED
 
 SPAN_COLUMNS: Final = (
     *("trace_id", "span_id", "parent_span_id", "name", "end_unix_nano", "status", "status_message", "error_type"),
     *("service_name", "environment", "scope_name", "attributes", "events", "links", "received_at", "source", "date"),
 )
-SPANS_WHERE: Final = f"operation IN {EVALUATOR_OPERATIONS}"
+SPANS_WHERE: Final = f"operation IN {EVALUATORS}"
 POINT_COLUMNS: Final = (
     *("metric_name", "temporality", "time_unix_nano", "start_unix_nano", "value", "count", "sum", "min", "max"),
     *("service_name", "environment", "attributes", "received_at", "source", "date"),

@@ -42,6 +42,7 @@ EVALUATOR: Final = 4
 METRIC: Final = 5
 # The convention's name, an earlier one, and one with a list of results in its body.
 EVALUATIONS: Final = {semconv.EVALUATION_EVENT: LOG, "gen_ai.evaluation": OLD_LOG, "gen_ai.evaluation.results": OLD_LOG}
+EVALUATORS: Final = ("evaluate", "evaluation")  # operations of spans that are evaluators
 NAMES: Final = (semconv.RUN_STARTED_EVENT, *EVALUATIONS)
 _RESULTS: Final = "gen_ai.evaluations"  # in the body of such a list
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from surefoot.processors.genai import evaluators, events, traces
+from surefoot.processors.genai.arrays import any_true
 from surefoot.processors.genai.events import Event
 from surefoot.processors.genai.records import Row, from_table
 from surefoot.processors.genai.verdicts import home_of
@@ -93,10 +94,12 @@ class Reader:
     def span_arrivals(self, files: Iterable[Path], into: dict[str, Arrival]) -> None:
         """Add the traces of these files of ``spans``, and those that evaluators among them judge."""
         chosen = list(files)
-        _count(self._lake.read("spans", ["trace_id", "date"], "trace_id <> ''", files=chosen), into)
-        judges = self._lake.read("spans", evaluators.SPAN_COLUMNS, evaluators.SPANS_WHERE, files=chosen)
-        if not judges.num_rows:
+        arrived = self._lake.read("spans", ["trace_id", "date", "operation"], "trace_id <> ''", files=chosen)
+        _count(arrived, into)
+        # Asked of whole rows at once, files without an evaluator cost 0.3 s per 200,000 spans.
+        if not any_true(pc.is_in(arrived["operation"], pa.array(events.EVALUATORS))):
             return
+        judges = self._lake.read("spans", evaluators.SPAN_COLUMNS, evaluators.SPANS_WHERE, files=chosen)
         earliest = pc.min(judges["date"]).as_py()
         self._want(judges["trace_id"].unique().to_pylist())
         outputs = self._query("contents", _OUTPUTS, [earliest, [*evaluators.OUTPUTS]], "trace_id, span_id, content")

@@ -199,7 +199,7 @@ def test_a_streamed_call_in_two_halves() -> None:
     said = notes(agent("a"), *halves)
     assert (said["c"], said["log"]) == ("model call of run 1", HALF)
     alone = notes(*(row | {"parent_span_id": None} for row in halves))
-    assert alone["log"].endswith("perhaps the end of another: nothing says whose (rule 16)")
+    assert alone["log"].endswith("perhaps another's second report: nothing says whose (rule 16)")
 
 
 def test_handoffs_by_marker_and_calls_that_create_nothing() -> None:

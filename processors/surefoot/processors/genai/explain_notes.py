@@ -85,7 +85,7 @@ def _call(facts: Facts) -> str:
     row = facts.row or {}
     place = f" of run {facts.run}" if facts.run else " outside of any run"
     outcome = "" if row["outcome"] == "ok" else f", outcome {row['outcome']}: {outcome_reason(facts)}"
-    doubt = ", perhaps the end of another: nothing says whose (rule 16)" if row.get("possible_duplicate") else ""
+    doubt = ", perhaps another's second report: nothing says whose (rule 16)" if row.get("possible_duplicate") else ""
     return f"{why.REASONS[facts.reason].text}{place}{outcome}{doubt}"
 
 

@@ -176,3 +176,16 @@ def test_what_was_recovered_is_said(tmp_path: Path) -> None:
         (sentence,) = eventually("a status", lambda: collector.status["recovered"])
     assert sentence.startswith(f"{path.name}: cut ")
     assert len(kept_records(tmp_path / "spool")) == 1
+
+
+def test_bytes_in_the_name_of_an_import_that_are_no_text_cost_no_request(tmp_path: Path) -> None:
+    body = trace_request().SerializeToString()
+    with collector_process(tmp_path / "spool") as collector:
+        host, port = collector.http.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=20) as connection:
+            head = f"POST /v1/traces HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n"
+            connection.sendall(
+                head.encode() + b"Content-Type: application/x-protobuf\r\nSurefoot-Import: a\xff\r\n\r\n" + body
+            )
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
+    assert [record.source for record in kept_records(tmp_path / "spool")] == ["import:a?"]

@@ -117,6 +117,25 @@ def test_a_crash_between_any_two_commits_loses_and_doubles_nothing(
     assert spool.quarantined() == []
 
 
+def test_numbers_that_are_used_twice_lose_nothing_in_silence(lake: Lake, spool: Spool) -> None:
+    """An older receiver.json put back, as with a backup of the spool, counts again from where it was."""
+    receiver = spool.path / "receiver.json"
+    seal(spool, [traces([0])])
+    older = receiver.read_bytes()
+    seal(spool, [traces([1])])
+    writer = Writer(lake, spool)
+    drain(writer)
+    receiver.write_bytes(older)
+    restored = Spool(spool.path)
+    seal(restored, [traces([2])])
+    drain(writer)
+    seal(restored, [traces([3])])
+    drain(writer)
+    assert held(lake)["spans"] == once([0, 1, 3])["spans"]
+    (kept,) = spool.quarantined()
+    assert "delete" in kept.with_suffix(".reason.txt").read_text()
+
+
 def test_segments_of_two_receivers(lake: Lake, tmp_path: Path) -> None:
     """A spool that lost its identity gets a new receiver id, and its numbers begin again."""
     spool = Spool(tmp_path / "spool")

@@ -254,10 +254,11 @@ def _content_type(request: web.Request) -> str:
 
 def _source(request: web.Request, source: str) -> str:
     """What is kept as the source of the rows: for `surefoot import` the file, and who sent it if not just anybody."""
-    file = request.headers.get(IMPORT_HEADER)
-    if file is None:
+    header = request.headers.get(IMPORT_HEADER)
+    if header is None:
         return source
-    return f"import:{unquote(file)}" if source == "http" else f"import:{unquote(file)} by {source}"
+    file = unquote(header).encode(errors="replace").decode()  # raw bytes in a header come as surrogates
+    return f"import:{file}" if source == "http" else f"import:{file} by {source}"
 
 
 def _content_coding(request: web.Request) -> str:

@@ -141,6 +141,12 @@ class Writer:
         """
         last = max(segment.sequence for segment in segments)
         tables, poorer = self._tables([record for segment in segments for record in segment.records])
+        if held["spans"] >= last and (lost := tables["spans"].num_rows):
+            raise SegmentError(
+                f"The lake holds every span up to segment {held['spans']} of {receiver}, but not {lost} of {last}. "
+                "Were numbers used twice, as after an older receiver.json was put back? Stop the server and delete "
+                f"{self._spool.path / 'receiver.json'}: a fresh id is made."
+            )
         for name in RAW_TABLES:
             if held[name] >= last or tables[name].num_rows == 0:
                 continue

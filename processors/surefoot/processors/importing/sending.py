@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import ssl
 import threading
 import time
@@ -105,7 +106,11 @@ class Sender:
                 else http.client.HTTPSConnection(self._address, timeout=_TIMEOUT_SECONDS, context=self._tls)
             )
             self._own.connection = connection
-        headers = {**self._headers, "Content-Type": unit.content_type, IMPORT_HEADER: quote(unit.file.name)}
+        headers = {
+            **self._headers,
+            "Content-Type": unit.content_type,
+            IMPORT_HEADER: quote(os.fsencode(unit.file.name)),
+        }
         connection.request("POST", f"/v1/{unit.signal}", unit.body, headers)
         response = connection.getresponse()
         return response.status, response.headers, response.read()

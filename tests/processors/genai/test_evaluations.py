@@ -323,6 +323,18 @@ def test_a_point_that_is_exported_again_and_again_is_one_verdict(lake: Lake) -> 
     assert brief(rows) == [("outcome", "pass", 1.0, None, run_of("a"))]
 
 
+def test_a_score_and_whether_it_was_enough_are_one_evaluation_in_any_order(lake: Lake) -> None:
+    put(lake, agent("a"))
+    score = point("gen_ai.evaluation.score", 0.9, 5.0)
+    passed = point("gen_ai.evaluation.passed", 1.0, 4.0)
+    put_points(lake, score)
+    assert [row["verdict"] for row in derived(lake, 20)] == ["unresolved"]
+    put_points(lake, passed)
+    assert [row["verdict"] for row in derived(lake, 21)] == ["pass"]
+    put_points(lake, {**score, "time_unix_nano": score["time_unix_nano"] + 10})
+    assert [row["verdict"] for row in derived(lake, 22)] == ["pass"]
+
+
 def test_a_point_by_response_finds_the_run_of_the_response(lake: Lake) -> None:
     by_response = {"trace_id": None, "span_id": None, semconv.RESPONSE_ID: "r1"}
     put_points(lake, point("gen_ai.evaluation.passed", 1.0, attributes=by_response))

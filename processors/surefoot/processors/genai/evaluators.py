@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from surefoot.instrumentation import semconv
 from surefoot.processors.genai.annotated import result_of, told_by
-from surefoot.processors.genai.events import EVALUATOR, EVALUATORS, METRIC, Event, texts
+from surefoot.processors.genai.events import EVALUATOR, EVALUATORS, METRIC, SCORE_METRIC, Event, texts
 from surefoot.processors.genai.verdicts import PASSED
 
 SPAN_COLUMNS: Final = (
@@ -125,7 +125,8 @@ def from_point(row: Mapping[str, Any]) -> Iterator[Event]:
     # A cumulative point is exported again and again; it began when it was first recorded.
     began = row["start_unix_nano"] if row["temporality"] == "cumulative" else 0
     said = {semconv.EVALUATION_NAME: name, **own, **told}
-    yield _event(row, trace_id, span_id, began or row["time_unix_nano"], said, METRIC)
+    via = METRIC if word == "passed" else SCORE_METRIC
+    yield _event(row, trace_id, span_id, began or row["time_unix_nano"], said, via)
 
 
 def _single(row: Mapping[str, Any]) -> float | None:

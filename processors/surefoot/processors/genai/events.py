@@ -40,6 +40,7 @@ SPAN_EVENT: Final = 2
 ATTRIBUTES: Final = 3
 EVALUATOR: Final = 4
 METRIC: Final = 5
+SCORE_METRIC: Final = 6  # tells a score; whether it is enough, another metric tells
 # The convention's name, an earlier one, and one with a list of results in its body.
 EVALUATIONS: Final = {semconv.EVALUATION_EVENT: LOG, "gen_ai.evaluation": OLD_LOG, "gen_ai.evaluation.results": OLD_LOG}
 EVALUATORS: Final = ("evaluate", "evaluation")  # operations of spans that are evaluators

@@ -44,7 +44,7 @@ _EXPLICIT: Final = (
 # What a row tells of its own, for evaluations that are read once, when they arrive: their id has no time, because a
 # metric is exported again and again, and can be recomputed from the row, which says so where such a row came from.
 _TIMELESS: Final = ("trace_id", *_MEANING[1:], "kind", "verdict", "severity", "finality")
-_READ_ONCE: Final = (events.EVALUATOR, events.METRIC)
+_READ_ONCE: Final = (events.EVALUATOR, events.METRIC, events.SCORE_METRIC)
 # Other names of what an evaluation tells: of the open proposal for the convention, and of pydantic-evals.
 PASSED: Final = "gen_ai.evaluation.passed"
 _ALSO: Final = {

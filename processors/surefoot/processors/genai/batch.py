@@ -21,14 +21,14 @@ import pyarrow.compute as pc
 
 from surefoot.instrumentation import semconv
 from surefoot.processors.genai import annotated, events
-from surefoot.processors.genai.arrays import Bools, Ints, bools, ints, one_array
+from surefoot.processors.genai.arrays import NONE, Bools, Ints, bools, ints, one_array
 from surefoot.processors.genai.events import Event
 from surefoot.processors.genai.frozen import freeze
 from surefoot.processors.genai.judging import run_indexes
 from surefoot.processors.genai.load import Arrival, Found, Reader, reach
 from surefoot.processors.genai.records import Row, from_table, to_table
-from surefoot.processors.genai.rows import derive
-from surefoot.processors.genai.traces import Life, Traces, build, micros
+from surefoot.processors.genai.rows import Derived, derive
+from surefoot.processors.genai.traces import MODEL, SPAN, TOOL, Life, Traces, build, micros
 from surefoot.processors.genai.verdicts import judged, unique_responses
 
 # A trace of more spans is derived when it first appears and when it is due, not each time something comes: deriving one
@@ -48,6 +48,7 @@ class OpenTrace:
 
     due_us: int
     spans: int
+    rests: bool = False  # nothing but ``settled`` will change in its rows if nothing comes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class Batch:
     before: Mapping[str, pa.Table]  # by table; only of verdicts whole rows
     after: Mapping[str, pa.Table]
     open: Mapping[str, OpenTrace]
+    resting: Collection[str] = ()  # open traces of which nothing is awaited but their time
     joined_dates: set[int] = field(default_factory=set)  # of runs of other traces that got a verdict, days
 
     def dates(self) -> set[int]:
@@ -65,9 +67,14 @@ class Batch:
         found = set(self.joined_dates)
         for tables in (self.before, self.after):
             for name in TIMED:
-                ended = tables[name]["date"].filter(tables[name]["ended_at"].is_valid())
-                found.update(ended.unique().cast(pa.int32()).to_pylist())
+                found |= days_of(tables[name])
         return found
+
+
+def days_of(rows: pa.Table) -> set[int]:
+    """Days (since 1970) on which these runs or calls ended."""
+    ended = rows["date"].filter(rows["ended_at"].is_valid())
+    return set(ended.unique().cast(pa.int32()).to_pylist())
 
 
 def derive_batch(
@@ -105,7 +112,20 @@ def derive_batch(
     ]
     joined = _join_elsewhere(reader, ids, after, verdicts)
     after["verdicts"] = to_table("verdicts", verdicts)
-    return Batch(ids, before, after, _open(ids, found, after, settled, due_us), joined)
+    awaited = lost | _awaited(derived)
+    awaited[ints(pc.index_in(after["verdicts"]["trace_id"].unique(), pa.array(ids, pa.string())))] = True
+    opened = _open(ids, found, after, settled, due_us, awaited)
+    return Batch(ids, before, after, opened, [trace_id for trace_id, one in opened.items() if one.rests], joined)
+
+
+def _awaited(derived: Derived) -> Bools:
+    """Traces whose rows time alone may change: a run goes on, or calls may yet tell of an unknown run."""
+    traces, runs = derived.traces, derived.runs
+    awaited = np.zeros(len(traces.ids), np.bool_)
+    awaited[traces.trace[runs.node[traces.kind[runs.node] != SPAN]]] = True
+    loose = (runs.owner == NONE) & ((traces.operation == TOOL) | (traces.operation == MODEL))
+    awaited[traces.trace[loose]] = True
+    return awaited
 
 
 def evaluations_of(found: Found, arrivals: Mapping[str, Arrival | None]) -> defaultdict[str, list[Event]]:
@@ -200,7 +220,7 @@ def _out_of_reach(traces: Traces, found: Found, before: Mapping[str, pa.Table]) 
 
 
 def _open(
-    ids: list[str], found: Found, after: Mapping[str, pa.Table], settled: Bools, due_us: Ints
+    ids: list[str], found: Found, after: Mapping[str, pa.Table], settled: Bools, due_us: Ints, awaited: Bools
 ) -> dict[str, OpenTrace]:
     known = pa.array(ids, pa.string())
     sizes = np.bincount(ints(pc.index_in(found.spans["trace_id"], known)), minlength=len(ids))
@@ -208,8 +228,9 @@ def _open(
     for rows in after.values():
         wanted[ints(pc.index_in(rows["trace_id"].unique(), known))] = True
     at = np.flatnonzero(wanted & ~settled)
-    entries = zip(at.tolist(), due_us[at].tolist(), sizes[at].tolist(), strict=True)
-    return {ids[trace]: OpenTrace(due, spans) for trace, due, spans in entries}
+    rests = ~awaited & (sizes <= LARGE)
+    entries = zip(at.tolist(), due_us[at].tolist(), sizes[at].tolist(), rests[at].tolist(), strict=True)
+    return {ids[trace]: OpenTrace(due, spans, rest) for trace, due, spans, rest in entries}
 
 
 def _join_elsewhere(reader: Reader, ids: list[str], after: Mapping[str, pa.Table], verdicts: list[Row]) -> set[int]:
@@ -240,5 +261,6 @@ def _join_elsewhere(reader: Reader, ids: list[str], after: Mapping[str, pa.Table
 
 def next_traces(reader: Reader, batch: Batch) -> Collection[str]:
     """Other traces whose verdicts have to find their runs anew. Call after the commit."""
+    reader.remember(batch.trace_ids, batch.after["verdicts"])
     responses = one_array(batch.after["model_calls"]["response_id"]).unique().drop_null()
     return reader.waiting(responses, batch.trace_ids)

@@ -21,10 +21,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from surefoot.processors.genai.batch import LARGE, Batch, OpenTrace, derive_batch, next_traces
+from surefoot.processors.genai.batch import LARGE, TIMED, Batch, OpenTrace, days_of, derive_batch, next_traces
 from surefoot.processors.genai.load import EPOCH, Arrival, Reader
 from surefoot.processors.genai.traces import micros
-from surefoot.processors.lake import Lake, replace_traces
+from surefoot.processors.lake import Lake, replace_traces, settle_traces
 from surefoot.processors.lake.schema import TRACE_TABLES
 from surefoot.processors.settings import Settings
 
@@ -35,8 +35,8 @@ _SOURCES: Final = {"spans": "derive-spans", "logs": "derive-logs", "metric_point
 _MARKED: Final = "runs"  # the table that carries the sources' progress
 
 # Traces of one batch are in memory together.
-_BATCH_SPANS: Final = 50_000
-_BATCH_TRACES: Final = 5_000
+_BATCH_SPANS: Final = 100_000
+_BATCH_TRACES: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,8 @@ class Deriver:
         """Derive what arrived since the last step and what is due at ``now`` (unix seconds)."""
         versions, work = self._arrived()
         now_us = micros(now)
-        work |= {trace_id: work.get(trace_id) for trace_id, known in self._open.items() if known.due_us <= now_us}
+        due = [(trace_id, known.rests) for trace_id, known in self._open.items() if known.due_us <= now_us]
+        work |= {trace_id: work.get(trace_id) for trace_id, rests in due if not rests}
         self._postpone_large(work, now_us)
         days: set[int] = set()
         rows = dict.fromkeys(TRACE_TABLES, 0)
@@ -116,7 +117,12 @@ class Deriver:
                 self._reader.refresh()
                 more.update(next_traces(self._reader, batch))
             work = dict.fromkeys(more - done)
+        settling = [trace_id for trace_id, rests in due if rests and trace_id not in done]
+        for start in range(0, len(settling), _BATCH_TRACES):
+            self._settle(settling[start : start + _BATCH_TRACES], days, rows)
+        done.update(settling)
         self._record(versions)
+        self._reader.end_step()
         dirty = {EPOCH + timedelta(days=day) for day in days}
         if self._first:
             dirty |= self._recent_dates(now_us)
@@ -152,21 +158,36 @@ class Deriver:
     def _write(self, batch: Batch) -> None:
         """Replace the batch's traces in every table that holds or gets a row of them."""
         self._sequence += 1
+        resting = pa.array(batch.resting, pa.string())
         for table in TRACE_TABLES:
             before, after = batch.before[table], batch.after[table]
             if not before.num_rows and not after.num_rows:
                 continue
             earliest = pc.min(before["date"].filter(before["settled"])).as_py()
+            rests = pc.is_in(after["trace_id"], resting)
             replace_traces(
                 self._lake,
                 table,
                 batch.trace_ids,
-                after.filter(pc.invert(after["settled"])),
+                after.filter(pc.invert(pc.or_(after["settled"], rests))),
                 after.filter(after["settled"]),
                 _APP,
                 self._sequence,
                 since=earliest or date.max,
+                resting=after.filter(rests),
+                where=self._reader.where[table],
             )
+
+    def _settle(self, trace_ids: list[str], days: set[int], rows: dict[str, int]) -> None:
+        """Settle traces as they are: nothing came since they were derived, and time changes nothing else in them."""
+        self._sequence += 1
+        for table in TRACE_TABLES:
+            settled = settle_traces(self._lake, table, trace_ids, _APP, self._sequence, where=self._reader.where[table])
+            rows[table] += settled.num_rows
+            if table in TIMED:
+                days |= days_of(settled)
+        for trace_id in trace_ids:
+            del self._open[trace_id]
 
     def _remember(self, batch: Batch) -> None:
         for trace_id in batch.trace_ids:
@@ -217,11 +238,14 @@ def _last(lake: Lake, table: str, app: str) -> int:
 
 
 def _parts(work: Mapping[str, Arrival | None], known: Mapping[str, OpenTrace]) -> Iterator[dict[str, Arrival | None]]:
-    """The work in batches that fit in memory, traces that look equally far back together."""
+    """The work in batches that fit in memory, traces that look equally far back together, in order of arrival.
 
-    def since(trace_id: str) -> tuple[date, str]:
+    In this order the spans of a batch are in few files, and these are read once.
+    """
+
+    def since(trace_id: str) -> date:
         arrival = work[trace_id]
-        return (date.min if arrival is None else arrival.since, trace_id)
+        return date.min if arrival is None else arrival.since
 
     part: dict[str, Arrival | None] = {}
     spans = 0

@@ -1,8 +1,7 @@
 """What derivation reads from the lake: arrivals, whole traces, and what was derived before.
 
-Rule: every query on ``spans`` and ``logs`` is bounded by partition (``date``), and a trace is found by its id in one
-query for many traces together. Queries are linear in the partitions that they may look at (measured elsewhere on this
-design: the spans of 5,000 traces among 10 M, 72 to 334 ms).
+Rule: what is read of ``spans`` and ``logs`` is bounded by partition (``date``), and only files are opened that hold one
+of the traces, so a new trace costs what arrived of it and not what the tables hold.
 """
 
 from __future__ import annotations
@@ -15,14 +14,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from surefoot.processors.genai import evaluators, events, traces
-from surefoot.processors.genai.arrays import any_true
 from surefoot.processors.genai.events import Event
+from surefoot.processors.genai.reading_files import Groups, read_rows
 from surefoot.processors.genai.records import Row, from_table
 from surefoot.processors.genai.verdicts import home_of
-from surefoot.processors.lake import Lake
-from surefoot.processors.lake.schema import TRACE_TABLES
+from surefoot.processors.lake import Lake, views
+from surefoot.processors.lake.schema import TABLES, TRACE_TABLES
+from surefoot.processors.lake.table import PARTITION, DataFile
+from surefoot.processors.lake.trace_files import TraceFiles
 
 EPOCH: Final = date(1970, 1, 1)
 # Ids go to DuckDB as an Arrow table: a list as a parameter is converted item by item.
@@ -40,6 +42,9 @@ WHERE date >= ?
   AND coalesce(event_name, '') NOT IN (SELECT unnest(?))
 GROUP BY trace_id
 """
+_NO_OTHER_LOGS: Final = pa.schema(
+    [("trace_id", pa.string()), ("latest", pa.int64()), ("received", pa.int64())]
+).empty_table()
 _RESPONSES: Final = """
 SELECT c.response_id, c.run_id, r.date, r.ended_at
 FROM model_calls c JOIN runs r ON c.run_id = r.run_id
@@ -49,15 +54,15 @@ _OUTPUTS: Final = f"date >= ? AND {_IN} AND name IN (SELECT unnest(?))"
 # Verdicts whose run is not of their own trace, or whose response may yet be somebody's.
 _ELSEWHERE: Final = """
 SELECT DISTINCT trace_id, response_id, split_part(run_id, '-', 1) AS run_trace
-FROM verdicts
+FROM {verdicts}
 WHERE run_id IS NULL AND response_id IS NOT NULL OR split_part(run_id, '-', 1) <> trace_id
 """
-_TIMED: Final = "trace_id, span_id, date, settled, received_at, started_at, ended_at"
+_TIMED: Final = ("trace_id", "span_id", "date", "settled", "received_at", "started_at", "ended_at")
 _BEFORE: Final = {
-    "runs": f"{_TIMED}, run_id, parent_run_id",
+    "runs": (*_TIMED, "run_id", "parent_run_id"),
     "tool_calls": _TIMED,
-    "model_calls": f"{_TIMED}, input_tokens, output_tokens, cost_usd",
-    "verdicts": "*",
+    "model_calls": (*_TIMED, "input_tokens", "output_tokens", "cost_usd"),
+    "verdicts": tuple(TABLES["verdicts"].names),
 }
 
 
@@ -86,18 +91,26 @@ class Reader:
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self._con = lake.connect()
+        self._stale = False  # whether views of the connection may show less than is there
+        self._recent: Groups = {}
+        self._elsewhere: pa.Table | None = None
+        self.where = {table: TraceFiles(lake.table(table)) for table in ("spans", "logs", *TRACE_TABLES)}
+
+    def end_step(self) -> None:
+        """Let go of rows that only the step's next batch could have used."""
+        self._recent.clear()
 
     def refresh(self) -> None:
-        """See what is committed now."""
-        self._lake.refresh(self._con)
+        """See what is committed now, from the next query on."""
+        self._stale = True
 
     def span_arrivals(self, files: Iterable[Path], into: dict[str, Arrival]) -> None:
         """Add the traces of these files of ``spans``, and those that evaluators among them judge."""
         chosen = list(files)
-        arrived = self._lake.read("spans", ["trace_id", "date", "operation"], "trace_id <> ''", files=chosen)
-        _count(arrived, into)
-        # Asked of whole rows at once, files without an evaluator cost 0.3 s per 200,000 spans.
-        if not any_true(pc.is_in(arrived["operation"], pa.array(events.EVALUATORS))):
+        judging = False
+        for path in chosen:
+            judging |= _count_spans(path, into)
+        if not judging:  # asked of whole rows at once, files without an evaluator cost 0.3 s per 200,000 spans
             return
         judges = self._lake.read("spans", evaluators.SPAN_COLUMNS, evaluators.SPANS_WHERE, files=chosen)
         earliest = pc.min(judges["date"]).as_py()
@@ -132,18 +145,38 @@ class Reader:
 
     def traces(self, trace_ids: Collection[str], since: date) -> Found:
         """All spans and logs of these traces in partitions from ``since`` on."""
-        self._want(trace_ids)
-        names = [*events.NAMES]
-        return Found(
-            self._bounded("spans", traces.COLUMNS, since),
-            self._bounded("logs", events.COLUMNS, since, "event_name IN (SELECT unnest(?))", names),
-            self._con.sql(_OTHER_LOGS, params=[since, names]).to_arrow_table(),
+        spans = read_rows(
+            self._lake.table("spans"),
+            self._holding("spans", trace_ids, since),
+            traces.COLUMNS,
+            pa.array(trace_ids, pa.string()),
+            recent=self._recent,
         )
+        logs, files = self._lake.table("logs"), self._holding("logs", trace_ids, since)
+        if not files:
+            return Found(spans, _none(events.COLUMNS), _NO_OTHER_LOGS)
+        views.set_files(self._con, logs, [logs.path / file.path for file in files])
+        names = [*events.NAMES]
+        self._want(trace_ids)
+        columns = ", ".join(events.COLUMNS)
+        query = f"SELECT {columns} FROM logs WHERE date >= ? AND {_IN} AND event_name IN (SELECT unnest(?))"  # noqa: S608 - names of the schema
+        told = self._con.sql(query, params=[since, names]).to_arrow_table()
+        others = self._con.sql(_OTHER_LOGS, params=[since, names]).to_arrow_table()
+        self._stale = True  # the view is to show all logs again
+        return Found(spans, told, others)
+
+    def _holding(self, table: str, trace_ids: Collection[str], since: date) -> list[DataFile]:
+        """Files from ``since`` on that hold rows of these traces."""
+        files = [file for file in self._lake.table(table).files().values() if file.date >= since]
+        return self.where[table].find(trace_ids, files)
 
     def derived(self, trace_ids: Collection[str]) -> dict[str, pa.Table]:
         """What each derived table holds of these traces: place, times and state; of ``verdicts`` whole rows."""
-        self._want(trace_ids)
-        return {table: self._query(table, _IN, [], _BEFORE[table]) for table in TRACE_TABLES}
+        ids = pa.array(trace_ids, pa.string())
+        return {
+            table: read_rows(self._lake.table(table), self._holding(table, trace_ids, date.min), _BEFORE[table], ids)
+            for table in TRACE_TABLES
+        }
 
     def whole(self, table: str, trace_ids: Collection[str]) -> list[Row]:
         """All columns of a derived table's rows of these traces."""
@@ -160,6 +193,7 @@ class Reader:
 
     def responses(self, response_ids: Collection[str], but: Collection[str]) -> list[Row]:
         """Runs of the model calls that gave these responses, in traces other than ``but``, and the runs' dates."""
+        self._fresh()
         found = self._con.sql(_RESPONSES, params=[sorted(response_ids), sorted(but)])
         return from_table(found.to_arrow_table())
 
@@ -168,7 +202,7 @@ class Reader:
 
         Its run is among them, or it judges one of these responses and its own trace has no run for it.
         """
-        found = self._con.sql(_ELSEWHERE).to_arrow_table()
+        found = self._known_elsewhere()
         if not found.num_rows:
             return []
         ids = pa.array(sorted(of), pa.string())
@@ -176,6 +210,23 @@ class Reader:
         others = pc.invert(pc.is_in(found["trace_id"], ids))
         waiting: list[str] = found.filter(pc.and_(concerned, others))["trace_id"].unique().to_pylist()
         return waiting
+
+    def _known_elsewhere(self) -> pa.Table:
+        if self._elsewhere is None:
+            self._fresh()
+            self._elsewhere = self._con.sql(_ELSEWHERE.format(verdicts="verdicts")).to_arrow_table()
+        return self._elsewhere
+
+    def remember(self, trace_ids: Collection[str], verdicts: pa.Table) -> None:
+        """These are all verdicts of the traces now: :meth:`waiting` looks at verdicts in memory, not in the table."""
+        known = self._known_elsewhere()
+        if known.num_rows:
+            known = known.filter(pc.invert(pc.is_in(known["trace_id"], pa.array(trace_ids, pa.string()))))
+        if verdicts.num_rows:
+            self._con.register("new_verdicts", verdicts)
+            new = self._con.sql(_ELSEWHERE.format(verdicts="new_verdicts")).to_arrow_table()
+            known = pa.concat_tables([known, new.cast(known.schema)])
+        self._elsewhere = known
 
     def ended_since(self, moment_us: int) -> list[date]:
         """Dates of the runs that ended and that something arrived for since ``moment_us`` (unix us)."""
@@ -188,19 +239,19 @@ class Reader:
         self._con.register(_WANTED, pa.table({"trace_id": pa.array(list(trace_ids), pa.string())}))
 
     def _query(self, table: str, where: str, parameters: list[Any], columns: str = "*") -> pa.Table:
+        self._fresh()
         query = f"SELECT {columns} FROM {table} WHERE {where}"  # noqa: S608 - no value of a user's in it
         return self._con.sql(query, params=parameters).to_arrow_table()
 
-    def _bounded(
-        self,
-        table: str,
-        columns: Iterable[str],
-        since: date,
-        also: str = "true",
-        parameter: list[str] | None = None,
-    ) -> pa.Table:
-        parameters: list[Any] = [since, *([parameter] if parameter is not None else [])]
-        return self._query(table, f"date >= ? AND {_IN} AND {also}", parameters, ", ".join(columns))
+    def _fresh(self) -> None:
+        """Views show what is committed now."""
+        if self._stale:
+            self._lake.refresh(self._con)
+            self._stale = False
+
+
+def _none(columns: Iterable[str]) -> pa.Table:
+    return pa.schema([TABLES["logs"].field(name) for name in columns]).empty_table()
 
 
 def _bring(event: Event, day: date, into: dict[str, Arrival]) -> None:
@@ -208,6 +259,31 @@ def _bring(event: Event, day: date, into: dict[str, Arrival]) -> None:
     arrival.rows += 1
     arrival.since = min(arrival.since, day)
     arrival.homeless.append(event)
+
+
+def _count_spans(path: Path, into: dict[str, Arrival]) -> bool:
+    """Add the traces of a file of ``spans``; returns whether an evaluator is among the spans."""
+    day = date.fromisoformat(path.parent.name.removeprefix(f"{PARTITION}="))
+    rows = pq.read_table(
+        path,
+        columns=["trace_id", "operation"],
+        partitioning=None,
+        use_threads=False,
+        read_dictionary=["trace_id", "operation"],
+    )
+    counts = pc.value_counts(rows["trace_id"])
+    traces_of, sizes = counts.field("values"), counts.field("counts")
+    words = traces_of.dictionary.take(traces_of.indices) if pa.types.is_dictionary(traces_of.type) else traces_of
+    for trace_id, size in zip(words.to_pylist(), sizes.to_pylist(), strict=True):
+        if trace_id:
+            arrival = into.get(trace_id)
+            if arrival is None:
+                into[trace_id] = Arrival(size, day)
+            else:
+                arrival.rows += size
+                arrival.since = min(arrival.since, day)
+    operations = rows["operation"].unique().cast(pa.string())
+    return bool(pc.any(pc.is_in(operations, pa.array(events.EVALUATORS))).as_py())
 
 
 def _count(rows: pa.Table, into: dict[str, Arrival]) -> None:

@@ -16,7 +16,7 @@ from surefoot.processors.genai.traces import Traces
 RETRY_CAUSE: Final = "pydantic_ai.tool.retry.cause"
 HANDOFF_SOURCE: Final = "gen_ai.agent.source"  # OpenLIT marks so the agent span that stands for a handoff
 STRANDS_CANCELLED: Final = "strands.cancellation.type"  # the status stays unset then
-_KEYS: Final = (semconv.CANCELLED, RETRY_CAUSE, HANDOFF_SOURCE, STRANDS_CANCELLED)
+KEYS: Final = (semconv.CANCELLED, RETRY_CAUSE, HANDOFF_SOURCE, STRANDS_CANCELLED)
 _PREFIXES: Final = {"versions": semconv.VERSIONS_PREFIX, "strata": semconv.STRATUM_PREFIX}
 
 
@@ -53,7 +53,7 @@ def read_marks(traces: Traces) -> Marks:
     node_of = np.full(traces.table.num_rows + 1, -1, np.int64)
     node_of[traces.row] = np.arange(size)
     node_of[-1] = -1  # missing parents are at row -1
-    wanted = pc.or_(pc.is_in(keys, pa.array(_KEYS)), pc.starts_with(keys, "surefoot."))
+    wanted = pc.or_(pc.is_in(keys, pa.array(KEYS)), pc.starts_with(keys, "surefoot."))
     at = np.flatnonzero(wanted.to_numpy(zero_copy_only=False))
     encoded = keys.take(pa.array(at)).dictionary_encode()
     code, names = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist()

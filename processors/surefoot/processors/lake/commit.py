@@ -33,7 +33,15 @@ from surefoot.processors.dictionaries import plain_type
 from surefoot.processors.errors import CommitConflictError, LakeError, RowsError
 from surefoot.processors.lake.durable import make_folder, sync, write_file
 from surefoot.processors.lake.parquet import write_parquet
-from surefoot.processors.lake.table import MOVED_PREFIX, OPEN_PREFIX, PART_PREFIX, PARTITION, DataFile, Table
+from surefoot.processors.lake.table import (
+    MOVED_PREFIX,
+    OPEN_PREFIX,
+    PART_PREFIX,
+    PARTITION,
+    RESTING_PREFIX,
+    DataFile,
+    Table,
+)
 
 # A writer that ignores the lock (another engine) can win the next version this often before we give up.
 _ATTEMPTS: Final = 20
@@ -48,6 +56,15 @@ class Commit:
     added: tuple[DataFile, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Resting:
+    """A file of open rows that wait: the age tells neighbours, the rows have no partition column."""
+
+    age: int
+    day: date
+    rows: pa.Table
+
+
 def commit(
     table: Table,
     rows: pa.Table | None = None,
@@ -56,6 +73,7 @@ def commit(
     app_version: int,
     open_rows: pa.Table | None = None,
     moved: Mapping[date, Iterable[pa.Table]] | None = None,
+    resting: Iterable[Resting] = (),
     remove: Iterable[str] = (),
     data_change: bool = True,
     dropped: int = 0,
@@ -63,9 +81,9 @@ def commit(
     """Add rows to the table and take files out of it, once per ``(app_id, app_version)``.
 
     ``rows`` go to ``part-`` files, ``open_rows`` to ``open-`` files, one file per date each; both have the table's
-    columns. ``moved`` streams rows that other files held, without the partition column, into one ``part-`` file per
-    date; :meth:`Lake.added_since` does not take them for new. ``remove`` names current files by relative path.
-    ``data_change=False`` says that rows only move, ``dropped`` of them excepted.
+    columns. Each of ``resting`` becomes an ``open-`` file. ``moved`` streams rows that other files held, without the
+    partition column, into one ``part-`` file per date; :meth:`Lake.added_since` does not take them for new. ``remove``
+    names current files by relative path. ``data_change=False`` says that rows only move, ``dropped`` of them excepted.
     Without rows and removals the transaction alone is recorded. Raises RowsError when columns do not fit,
     CommitConflictError when a file to remove is not current any more, LakeError when the disk refuses.
     """
@@ -74,13 +92,18 @@ def commit(
         return _found(table)
     removed = sorted(set(remove))
     name = _digest(table, app_id, app_version, removed)
+    drafts: list[tuple[str, Iterable[tuple[date, Iterable[pa.Table]]]]] = [
+        (PART_PREFIX, _by_date(rows, table)),
+        (OPEN_PREFIX, _by_date(open_rows, table)),
+        (MOVED_PREFIX, (moved or {}).items()),
+        *(
+            (f"{RESTING_PREFIX}{file.age:012}-{place}-", [(file.day, [file.rows])])
+            for place, file in enumerate(resting)
+        ),
+    ]
     added = [
         file
-        for prefix, bodies in (
-            (PART_PREFIX, _by_date(rows, table)),
-            (OPEN_PREFIX, _by_date(open_rows, table)),
-            (MOVED_PREFIX, (moved or {}).items()),
-        )
+        for prefix, bodies in drafts
         for day, body in bodies
         if (file := _write_draft(table, day, f"{prefix}{name}.parquet", body)).rows
     ]

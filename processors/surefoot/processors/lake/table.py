@@ -23,6 +23,7 @@ from surefoot.processors.lake.durable import exclusive, make_folder, sync, write
 
 PARTITION: Final = "date"
 OPEN_PREFIX: Final = "open-"
+RESTING_PREFIX: Final = "open-resting-"  # open rows that wait for their time, with the age of the file
 PART_PREFIX: Final = "part-"
 MOVED_PREFIX: Final = "part-moved-"  # rows that other files held before
 CURRENT: Final = "_current.json"
@@ -49,6 +50,16 @@ class DataFile(NamedTuple):
     def is_open(self) -> bool:
         """True for a small file of rows that are not settled yet."""
         return self.path.rpartition("/")[2].startswith(OPEN_PREFIX)
+
+    @property
+    def is_live(self) -> bool:
+        """True for an open file whose rows are expected to change."""
+        return self.is_open and not self.path.rpartition("/")[2].startswith(RESTING_PREFIX)
+
+    @property
+    def age(self) -> int:
+        """Of a resting file: which replacement wrote its rows first."""
+        return int(self.path.rpartition("/")[2].removeprefix(RESTING_PREFIX).partition("-")[0])
 
     @property
     def is_moved(self) -> bool:

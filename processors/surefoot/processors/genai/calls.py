@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from surefoot.processors.genai import why
-from surefoot.processors.genai.arrays import NONE, Bools, Ints
+from surefoot.processors.genai.arrays import NONE, Bools, Ints, among, distinct
 from surefoot.processors.genai.links import above, depths
 from surefoot.processors.genai.runs import Runs
 from surefoot.processors.genai.traces import MODEL, TOOL, Traces
@@ -75,9 +75,9 @@ def _handoffs(traces: Traces, tools: Ints, codes: Ints, names: list[str]) -> Boo
         target_word[number] = agents.get(target, NONE)
     size = len(agents) + 1
     spans = np.arange(traces.spans)
-    present = np.unique(traces.trace[spans] * size + agent_word[traces.agent[spans]])
+    present = distinct(traces.trace[spans] * size + agent_word[traces.agent[spans]])
     word = target_word[codes[tools]]
-    return found | ((word >= 0) & np.isin(traces.trace[tools] * size + word, present))
+    return found | ((word >= 0) & among(traces.trace[tools] * size + word, present))
 
 
 def _plain(name: str) -> str:

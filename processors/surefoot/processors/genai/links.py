@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefoot.processors.genai.arrays import NONE, Bools, Ints
+from surefoot.processors.genai.arrays import NONE, Bools, Ints, distinct
 
 
 def nearest(parent: Ints, stops: Bools) -> Ints:
@@ -33,11 +33,11 @@ def above(parent: Ints, stops: Bools, of: Ints) -> Ints:
 def mark_upwards(parent: Ints, of: Ints) -> Bools:
     """Which nodes stand above one of ``of``."""
     marked = np.zeros(len(parent), np.bool_)
-    here = np.unique(parent[of])
+    here = distinct(parent[of])
     while len(here := here[here >= 0]):
         here = here[~marked[here]]
         marked[here] = True
-        here = np.unique(parent[here])
+        here = distinct(parent[here])
     return marked
 
 

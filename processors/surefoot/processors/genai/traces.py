@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from surefoot.instrumentation import semconv
-from surefoot.processors.genai.arrays import NONE, Bools, Codes, Ints, codes, id_numbers, ints, one_array, take
+from surefoot.processors.genai.arrays import NONE, Bools, Codes, Ints, among, codes, id_numbers, ints, one_array, take
 from surefoot.processors.genai.events import Started
 from surefoot.processors.genai.links import cut_circles
 from surefoot.processors.genai.loose import contained
@@ -192,7 +192,7 @@ def build(
     parents = np.where(above[order] >= 0, trace[order] * size + above[order], NONE)
     keys = np.concatenate((keys, begun[first]))
     missing, example = np.unique(parents, return_index=True)
-    absent = (missing >= 0) & ~np.isin(missing, keys)
+    absent = (missing >= 0) & ~among(missing, keys)
     missing, example = missing[absent], order[example[absent]]
     keys = np.concatenate((keys, missing))
     kind = np.repeat(np.array([SPAN, START, MISSING], np.int8), [len(order), len(first), len(missing)])
@@ -256,7 +256,7 @@ def _first_starts(keys: Ints, starts: Started, spans: Ints) -> Ints:
     order = np.lexsort((ints(starts.rows["received_at"]), starts.times, keys))
     chosen = np.append(True, keys[order[1:]] != keys[order[:-1]]) if len(order) else np.empty(0, np.bool_)
     first: Ints = order[chosen]
-    return first[~np.isin(keys[first], spans)]
+    return first[~among(keys[first], spans)]
 
 
 def _places(keys: Ints, wanted: Ints) -> Ints:

@@ -22,9 +22,9 @@ def publish(folder: Path, process: str, content: dict[str, Any]) -> None:
 
 
 def read(folder: Path, process: str) -> dict[str, Any] | None:
-    """The last published content of ``process``, or None if it never published."""
+    """The last published content of ``process``, or None if it never published or a power loss left no whole file."""
     try:
         content: dict[str, Any] = json.loads((folder / f"{process}.json").read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):
         return None
     return content

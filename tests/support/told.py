@@ -12,6 +12,7 @@ from typing import Final
 TOLD: Final = {
     "1 chat fake-model; 1 invoke_agent weather_agent": (
         "agent-framework-core-1.23.0__native.model_error",
+        "langgraph-1.2.24__langsmith-otel-0.15.1.model_error",
         "langgraph-1.2.24__openinference-langchain-0.1.80.model_error",
         "langgraph-1.2.24__otel-genai-langchain-1.3b0.model_error",
         "langgraph-1.2.24__traceloop-langchain-0.62.4.model_error",
@@ -20,6 +21,7 @@ TOLD: Final = {
         "pydantic-ai-2.68.0__native-v6.model_error",
     ),
     "2 chat fake-model 11/7; 1 execute_tool add; 1 execute_tool get_weather; 1 invoke_agent weather_agent": (
+        "langgraph-1.2.24__langsmith-otel-0.15.1.multi_tool",
         "langgraph-1.2.24__openinference-langchain-0.1.80.multi_tool",
         "langgraph-1.2.24__otel-genai-langchain-1.3b0.multi_tool",
         "langgraph-1.2.24__traceloop-langchain-0.62.4.multi_tool",
@@ -84,6 +86,7 @@ TOLD: Final = {
     ),
     "2 chat fake-model 11/7; 1 execute_tool get_weather; 1 invoke_agent weather_agent": (
         "langfuse-5.0.4.multi_tool",
+        "langgraph-1.2.24__langsmith-otel-0.15.1.astream",
         "langgraph-1.2.24__openinference-langchain-0.1.80.astream",
         "langgraph-1.2.24__otel-genai-langchain-1.3b0.astream",
         "langgraph-1.2.24__traceloop-langchain-0.62.4.astream",
@@ -94,6 +97,7 @@ TOLD: Final = {
         "pydantic-ai-2.68.0__native-v6.tool_fatal",
     ),
     "1 chat fake-model 11/7; 1 execute_tool flaky; 1 invoke_agent weather_agent": (
+        "langgraph-1.2.24__langsmith-otel-0.15.1.tool_error",
         "langgraph-1.2.24__openinference-langchain-0.1.80.tool_error",
         "langgraph-1.2.24__otel-genai-langchain-1.3b0.tool_error",
         "langgraph-1.2.24__traceloop-langchain-0.62.4.tool_error",
@@ -113,8 +117,7 @@ TOLD: Final = {
         "langgraph-1.2.24__openinference-langchain-0.1.80.tool_handled",
         "langgraph-1.2.24__otel-genai-langchain-1.3b0.tool_handled",
     ),
-    "4 chat fake-model 11/7; 1 execute_tool ask; "
-    "1 execute_tool get_weather; 1 invoke_agent boss; 1 invoke_agent weather_agent": (
+    "4 chat fake-model 11/7; 1 execute_tool ask; 1 execute_tool get_weather; 1 invoke_agent boss; 1 invoke_agent weather_agent": (
         "pydantic-ai-2.68.0__native-v2.delegate",
         "pydantic-ai-2.68.0__native-v5.delegate",
         "pydantic-ai-2.68.0__native-v6.delegate",
@@ -135,8 +138,7 @@ TOLD: Final = {
         "openai-agents-0.24.0__logfire-5.4.0.multi_tool",
         "openai-agents-0.24.0__otel-genai-openai-agents-1.3b0.multi_tool",
     ),
-    "1 execute_tool ask_sub; 1 execute_tool get_weather; "
-    "1 invoke_agent -; 1 invoke_agent boss_agent; 1 invoke_agent sub_agent": (
+    "1 execute_tool ask_sub; 1 execute_tool get_weather; 1 invoke_agent -; 1 invoke_agent boss_agent; 1 invoke_agent sub_agent": (
         "openai-agents-0.24.0__openinference-openai-agents-2.6.0.agent_as_tool",
         "openai-agents-0.24.0__otel-openai-agents-v2-0.1.0.agent_as_tool",
     ),
@@ -189,21 +191,16 @@ TOLD: Final = {
         "anthropic-2.14.0__genai.tool_runner_error",
     ),
     "1 chat bad": ("anthropic-2.14.0__native.error529",),
-    "1 chat fake-model": ("langgraph-1.2.24__langsmith-otel-0.15.1.model_error",),
-    "1 chat fake-model 11/7; 1 embeddings emb 3/None; "
-    "1 execute_tool get_weather; 1 invoke_agent remote 5/6; 1 invoke_agent weather_agent": (
+    "1 chat fake-model 11/7; 1 embeddings emb 3/None; 1 execute_tool get_weather; 1 invoke_agent remote 5/6; 1 invoke_agent weather_agent": (
         "util-genai-1.3b0__manual.ok",
     ),
-    "1 chat fake-model 11/7; 1 execute_tool flaky": ("langgraph-1.2.24__langsmith-otel-0.15.1.tool_error",),
-    "1 execute_tool (merged tools); 1 execute_tool add; "
-    "1 execute_tool get_weather; 2 generate_content fake-model 11/7; 1 invoke_agent weather_agent": (
+    "1 execute_tool (merged tools); 1 execute_tool add; 1 execute_tool get_weather; 2 generate_content fake-model 11/7; 1 invoke_agent weather_agent": (
         "google-adk-2.13.0__native.multi_tool",
     ),
     "1 execute_tool add; 1 execute_tool get_weather; 3 invoke_agent -; 1 invoke_agent weather_agent": (
         "openai-agents-0.20.0__openlit-1.45.0.multi_tool",
     ),
-    "1 execute_tool ask_sub; 1 execute_tool get_weather; "
-    "6 invoke_agent -; 1 invoke_agent boss_agent; 1 invoke_agent sub_agent": (
+    "1 execute_tool ask_sub; 1 execute_tool get_weather; 6 invoke_agent -; 1 invoke_agent boss_agent; 1 invoke_agent sub_agent": (
         "openai-agents-0.20.0__openlit-1.45.0.agent_as_tool",
     ),
     "1 execute_tool fatal; 2 invoke_agent -; 1 invoke_agent weather_agent": (
@@ -225,8 +222,9 @@ TOLD: Final = {
         "openai-agents-0.20.0__openlit-1.45.0.tool_error",
     ),
     "1 execute_tool get_weather; 1 invoke_agent weather_agent": ("traceloop-sdk-0.62.4.multi_tool",),
-    "1 execute_tool transfer_to_agent; 2 generate_content fake-model 11/7; "
-    "1 invoke_agent french_agent; 1 invoke_agent root_agent": ("google-adk-2.13.0__native.transfer",),
+    "1 execute_tool transfer_to_agent; 2 generate_content fake-model 11/7; 1 invoke_agent french_agent; 1 invoke_agent root_agent": (
+        "google-adk-2.13.0__native.transfer",
+    ),
     "1 generate_content fake-model; 1 invoke_agent weather_agent": ("google-adk-2.13.0__native.model_error",),
     "1 handoff -; 1 invoke_agent french_agent; 1 invoke_agent triage_agent": (
         "openai-agents-0.24.0__logfire-5.4.0.handoff",
@@ -238,9 +236,6 @@ TOLD: Final = {
         "openai-agents-0.24.0__otel-genai-openai-agents-1.3b0.handoff",
     ),
     "2 chat bad": ("anthropic-2.14.0__genai.error529",),
-    "2 chat fake-model 11/7; 1 execute_tool add; 1 execute_tool get_weather": (
-        "langgraph-1.2.24__langsmith-otel-0.15.1.multi_tool",
-    ),
     "2 chat fake-model 11/7; 1 execute_tool add; 1 execute_tool get_weather; 1 invoke_agent weather_agent 22/14": (
         "agent-framework-core-1.23.0__native.multi_tool",
     ),
@@ -250,7 +245,6 @@ TOLD: Final = {
     "2 chat fake-model 11/7; 1 execute_tool flaky; 1 invoke_agent weather_graph": (
         "langgraph-1.2.24__traceloop-langchain-0.62.4.tool_handled",
     ),
-    "2 chat fake-model 11/7; 1 execute_tool get_weather": ("langgraph-1.2.24__langsmith-otel-0.15.1.astream",),
     "2 invoke_agent -; 1 invoke_agent weather_agent": ("openai-agents-0.20.0__openlit-1.45.0.model_error",),
     "3 execute_tool flaky": ("fastmcp-4.2.3_mcp-2.3.0__native.tool_error",),
     "3 execute_tool get_weather": ("fastmcp-4.2.3_mcp-2.3.0__native.ok",),

@@ -15,9 +15,15 @@ from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 
 SCENARIO = sys.argv[1]
+reached = asyncio.Event()
 USAGE = types.GenerateContentResponseUsageMetadata(
     prompt_token_count=11, candidates_token_count=7, total_token_count=18
 )
+
+
+async def wait_to_be_cancelled() -> None:
+    reached.set()
+    await asyncio.Event().wait()
 
 
 class Scripted(BaseLlm):
@@ -29,7 +35,7 @@ class Scripted(BaseLlm):
         last = llm_request.contents[-1].parts[-1] if llm_request.contents else None
         if last is not None and last.function_response is not None:
             if SCENARIO == "cancelled":
-                await asyncio.sleep(60)
+                await wait_to_be_cancelled()
             parts = [types.Part(text="done")]
         else:
             parts = [
@@ -82,8 +88,11 @@ async def ask() -> None:
 
 async def main() -> None:
     if SCENARIO == "cancelled":
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(ask(), 1)
+        running = asyncio.ensure_future(ask())
+        await reached.wait()
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
     elif SCENARIO in ("tool_fatal", "model_error"):
         with contextlib.suppress(ValueError, ConnectionError):
             await ask()

@@ -14,6 +14,12 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 
 SCENARIO = sys.argv[1]
+reached = asyncio.Event()
+
+
+async def wait_to_be_cancelled() -> None:
+    reached.set()
+    await asyncio.Event().wait()
 
 
 class Scripted(BaseChatModel):
@@ -51,7 +57,7 @@ class Scripted(BaseChatModel):
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **more: Any
     ) -> ChatResult:
         if SCENARIO == "cancelled" and isinstance(messages[-1], ToolMessage):
-            await asyncio.sleep(60)
+            await wait_to_be_cancelled()
         return self._answer(messages)
 
 
@@ -94,8 +100,11 @@ async def main() -> None:
         async for _ in boss.astream(question):
             pass
     elif SCENARIO == "cancelled":
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(boss.ainvoke(question), 1)
+        running = asyncio.ensure_future(boss.ainvoke(question))
+        await reached.wait()
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
     elif SCENARIO in ("tool_fatal", "model_error"):
         with contextlib.suppress(ValueError, ConnectionError):
             await boss.ainvoke(question)

@@ -19,7 +19,13 @@ from openai.types.responses import (
 )
 
 SCENARIO = sys.argv[1]
+reached = asyncio.Event()
 numbers = itertools.count()
+
+
+async def wait_to_be_cancelled() -> None:
+    reached.set()
+    await asyncio.Event().wait()
 
 
 def output(tools: list[Any], seen: Any) -> list[Any]:
@@ -50,7 +56,7 @@ class Scripted(Model):
             raise ConnectionError("the model is not there")
         found = output(tools, input)
         if SCENARIO == "cancelled" and found[0].type == "message":
-            await asyncio.sleep(60)
+            await wait_to_be_cancelled()
         return ModelResponse(output=found, usage=Usage(requests=1, input_tokens=11, output_tokens=7), response_id=None)
 
     async def stream_response(
@@ -106,8 +112,11 @@ async def main() -> None:
         async for _ in Runner.run_streamed(boss, "go").stream_events():
             pass
     elif SCENARIO == "cancelled":
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(Runner.run(boss, "go"), 1)
+        running = asyncio.ensure_future(Runner.run(boss, "go"))
+        await reached.wait()
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
     elif SCENARIO in ("tool_fatal", "model_error"):
         with contextlib.suppress(Exception):
             await Runner.run(boss, "go")

@@ -12,6 +12,12 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
 SCENARIO = sys.argv[1]
+reached = asyncio.Event()
+
+
+async def wait_to_be_cancelled() -> None:
+    reached.set()
+    await asyncio.Event().wait()
 
 
 async def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -20,7 +26,7 @@ async def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse
     last = messages[-1].parts[-1]
     if isinstance(last, ToolReturnPart):
         if SCENARIO == "cancelled":
-            await asyncio.sleep(60)
+            await wait_to_be_cancelled()
         return ModelResponse(parts=[TextPart("done")])
     return ModelResponse(parts=[ToolCallPart(tool.name, {"city": "Paris"}) for tool in info.function_tools])
 
@@ -74,8 +80,11 @@ async def main() -> None:
             async for _ in result.stream_text():
                 pass
     elif SCENARIO == "cancelled":
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(boss.run("go"), 1)
+        running = asyncio.ensure_future(boss.run("go"))
+        await reached.wait()
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
     elif SCENARIO in ("tool_fatal", "model_error"):
         with contextlib.suppress(ValueError, ConnectionError):
             await boss.run("go")

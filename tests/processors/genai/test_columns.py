@@ -30,16 +30,19 @@ Value = str | bool | int | float
 
 
 def rows(
-    attributes: Mapping[str, Value], scope: str = "", events: Mapping[str, Mapping[str, str]] | None = None
+    attributes: Mapping[str, Value],
+    scope: str = "",
+    events: Mapping[str, Mapping[str, str]] | None = None,
+    name: str = "",
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The row of one span with these attributes, and its contents by name."""
     request = ExportTraceServiceRequest()
     group = request.resource_spans.add().scope_spans.add()
     group.scope.name = scope
-    span = group.spans.add(trace_id=b"t" * 16, span_id=b"s" * 8, start_time_unix_nano=NOW)
+    span = group.spans.add(trace_id=b"t" * 16, span_id=b"s" * 8, name=name, start_time_unix_nano=NOW)
     _put(span.attributes, attributes)
-    for name, of_event in (events or {}).items():
-        _put(span.events.add(name=name).attributes, of_event)
+    for event, of_event in (events or {}).items():
+        _put(span.events.add(name=event).attributes, of_event)
     spans, contents = canonical_spans(decode_spans([_record(Signal.TRACES, request)]))
     assert spans.cast(SPANS).schema == SPANS  # text that repeats is dictionary-encoded
     assert contents.schema == CONTENTS
@@ -332,3 +335,21 @@ def test_other_contents_are_kept_byte_for_byte(content: str) -> None:
 def test_half_a_surrogate_pair_in_json_is_no_trouble() -> None:
     cleaned = without_reasoning(pa.array(['[{"type":"thinking"},"\\ud800"]']))
     assert json.loads(cleaned[0].as_py()) == ["\ud800"]
+
+
+@pytest.mark.parametrize(
+    ("scope", "attributes"),
+    [
+        (
+            "openinference.instrumentation.langchain",
+            {"openinference.span.kind": "CHAIN", "metadata": '{"lc_agent_name": "helper", "langgraph_node": "tools"}'},
+        ),
+        ("langsmith", {"langsmith.span.kind": "chain", "langsmith.metadata.lc_agent_name": "helper"}),
+    ],
+)
+def test_a_langchain_agent_is_the_chain_that_bears_the_agents_name(scope: str, attributes: dict[str, Value]) -> None:
+    """The name is in the metadata of everything that runs inside of the agent."""
+    found, _ = rows(attributes, scope, name="helper")
+    assert (found["operation"], found["agent_name"]) == ("invoke_agent", "helper")
+    found, _ = rows(attributes, scope, name="tools")
+    assert found["operation"] == "chain"

@@ -388,6 +388,25 @@ def test_a_streamed_call_that_the_library_reports_in_another_trace_is_doubtful_o
     assert [row["possible_duplicate"] for row in in_a_run.model_calls] == [False]
 
 
+def test_traceloop_hangs_an_agent_called_as_a_tool_under_the_workflow_and_its_caller_is_found_by_time() -> None:
+    told: Row = {"dialect": "traceloop"}
+    root = span("w", operation="invoke_workflow", lasts=20, **told)
+    called = derive(
+        root, agent("boss", "w", 1, 10, **told), tool("ask", "boss", 2, 5, **told), agent("helper", "w", 3, 2, **told)
+    )
+    runs = {row["agent_name"]: row for row in called.runs}
+    assert (runs["boss"]["parent_run_id"], runs["helper"]["parent_run_id"]) == (None, runs["boss"]["run_id"])
+    after = derive(
+        root, agent("boss", "w", 1, 10, **told), tool("ask", "boss", 2, 5, **told), agent("next", "w", 12, 2, **told)
+    )
+    assert [row["parent_run_id"] for row in after.runs] == [None, None]
+    elsewhere = derive(
+        span("w", operation="invoke_workflow", lasts=20), agent("boss", "w", 1), tool("ask", "boss", 2, 5),
+        agent("helper", "w", 3, 2),
+    )  # fmt: skip
+    assert [row["parent_run_id"] for row in elsewhere.runs] == [None, None]
+
+
 def test_a_guard_that_says_no_refuses() -> None:
     derived = derive(agent("a", status="error", exception="agents.exceptions.InputGuardrailTripwireTriggered"))
     assert derived.runs[0]["outcome"] == "refused"

@@ -143,11 +143,24 @@ class Resolver:
         if chosen is not None:
             kept = chosen[rows]
             rows, codes = rows[kept], codes[kept]
+        if source.named is not None:
+            kept = self._bear_the_name(source.named, rows, codes, texts)
+            rows, codes = rows[kept], codes[kept]
         if source.read is not None:
             codes = pool.answers(source.read, codes, texts)
             said = codes != NONE
             rows, codes = rows[said], codes[said]
         pool.note(rows, codes)
+
+    def _bear_the_name(self, read: Read, rows: Any, codes: Any, texts: pa.StringArray) -> Any:
+        """Whether each row's name is what ``read`` makes of its text."""
+        names = self._flat.names
+        code_of = {name: code for code, name in enumerate(names.dictionary.to_pylist())}
+        distinct = _distinct(codes)
+        wanted = np.full(int(codes.max(initial=0)) + 2, NONE - 1)
+        told = texts.take(pa.array(distinct)).to_pylist()
+        wanted[distinct] = [code_of.get(read(text) if text is not None else None, NONE - 1) for text in told]
+        return wanted[codes] == codes_of(names)[rows]
 
     def _told(self, key: str | None) -> tuple[Any, Any, pa.StringArray] | None:
         """The rows that have this key (None: all, by their names), and the codes and the dictionary of what it says."""

@@ -74,9 +74,41 @@ def find_runs(traces: Traces, handoffs: Bools) -> Runs:
     # A climb ends at a run, a root, or a missing parent that a run adopted.
     claimed = np.where(traces.kind[end] == MISSING, np.where(adopted[end] >= 0, adopted[end], unknown[end]), NONE)
     owner = np.where(heads[end], end, claimed)
+    parent = _called_as_tools(traces, node, index[parent], index[owner])
     # Two instrumentations that nest in opposite ways would make a circle.
-    parent = cut_circles(index[parent], start, np.arange(len(node)))
+    parent = cut_circles(parent, start, np.arange(len(node)))
     return Runs(node, parent, start, index[owner], reasons)
+
+
+def _called_as_tools(traces: Traces, node: Ints, parent: Ints, owner: Ints) -> Ints:
+    """Parents of runs, with those that Traceloop does not tell: of an agent that another agent calls as a tool.
+
+    It hangs such an agent under the workflow. In one workflow of one program the agent that runs within a tool call of
+    another is called by it; agents after a handoff run one after another, within no call.
+    """
+    dialects, names = traces.numbers("dialect")
+    if "traceloop" not in names:
+        return parent
+    up = traces.parent[node]
+    lost = np.flatnonzero(
+        (parent < 0) & (dialects[node] == names.index("traceloop")) & (up >= 0) & (traces.operation[up] == WORKFLOW)
+    )
+    counts = np.bincount(traces.trace[node[lost]], minlength=len(traces.ids))
+    lost = lost[counts[traces.trace[node[lost]]] > 1]
+    found = parent.copy()
+    for run in lost.tolist():
+        own = node[run]
+        around = np.flatnonzero(
+            (traces.trace == traces.trace[own])
+            & (traces.operation == TOOL)
+            & (owner >= 0)
+            & (owner != run)
+            & (traces.start <= traces.start[own])
+            & (traces.end >= traces.end[own])
+        )
+        if len(around):
+            found[run] = owner[around[np.argmax(traces.start[around])]]
+    return found
 
 
 def _over(parent: Ints, of: Ints, climbed: Ints, twin_of: Ints) -> Ints:

@@ -30,13 +30,14 @@ class Source:
 
     ``key`` is an attribute's name, None the span's own name. ``read`` turns its text into the column's (None: this
     source does not say, ask the next; NOTHING: there is none). ``on`` limits it to spans of these operations, ``where``
-    to spans that have this value elsewhere.
+    to spans that have this value elsewhere, ``named`` to spans whose own name is what it reads here.
     """
 
     key: str | None
     read: Read | None = None
     on: frozenset[str] | None = None
     where: Where | None = None
+    named: Read | None = None
 
 
 def attribute(key: str, read: Read | None = None, on: str | None = None, where: Where | None = None) -> Source:

@@ -1,7 +1,8 @@
 """LangSmith's OpenTelemetry export: LangChain runs, with the metadata of each as attributes.
 
-Agents are chains: only their metadata says so, and it stands on all that run inside of one. So a chain bears the
-agent's name, and the topmost one stands for the run. ``langsmith.trace.session_id`` is the project, not a session.
+Agents are chains: only their metadata says so, and it stands on all that run inside of one. So a chain is an agent if
+it bears the agent's name; where none does, the topmost one stands for the run. ``langsmith.trace.session_id`` is the
+project, not a session.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from surefoot.instrumentation import semconv
 from surefoot.processors.genai.dialects import otel_genai
 from surefoot.processors.genai.dialects.dialect import CHAIN, NOTHING, Dialect, Source, attribute, span_name
-from surefoot.processors.genai.dialects.reading import json_field, words
+from surefoot.processors.genai.dialects.reading import always, json_field, words
 
 KINDS = {
     "llm": semconv.CHAT,
@@ -29,7 +30,16 @@ DIALECT = Dialect(
     markers=frozenset({"langsmith."}),
     columns={
         **otel_genai.COLUMNS,
-        "operation": (otel_genai.OPERATION, attribute("langsmith.span.kind", words(KINDS))),
+        "operation": (
+            Source(
+                "langsmith.metadata.lc_agent_name",
+                always(semconv.INVOKE_AGENT),
+                where=("langsmith.span.kind", "chain"),
+                named=str,
+            ),
+            otel_genai.OPERATION,
+            attribute("langsmith.span.kind", words(KINDS)),
+        ),
         "agent_name": (
             semconv.AGENT_NAME,
             Source("langsmith.metadata.lc_agent_name", on=_ON_AGENTS),

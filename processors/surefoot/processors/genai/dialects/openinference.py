@@ -6,6 +6,8 @@ What it writes in the conventions' names is right but for the request model, whi
 
 from __future__ import annotations
 
+import re
+
 from surefoot.instrumentation import semconv
 from surefoot.processors.genai.dialects import otel_genai
 from surefoot.processors.genai.dialects.dialect import (
@@ -16,6 +18,7 @@ from surefoot.processors.genai.dialects.dialect import (
     NOTHING,
     Columns,
     Dialect,
+    Source,
     attribute,
     span_name,
 )
@@ -44,6 +47,11 @@ _AGENT_NAMES = (
 )
 
 
+def _lc_agent_name(metadata: str) -> str | None:
+    found = re.search(r'"lc_agent_name": "([^"\\]+)"', metadata)
+    return found[1] if found else None
+
+
 def _of_agent_node(metadata: str) -> str | None:
     return CHAIN if '"langgraph_node": "agent"' in metadata else None
 
@@ -57,6 +65,8 @@ COLUMNS: Columns = {
         span_name(lambda name: HANDOFF if name.startswith("handoff to ") else None, where=_TOOL),
         attribute("llm.prompts", always(semconv.TEXT_COMPLETION), where=_LLM),
         attribute("llm.prompts.0.prompt.text", always(semconv.TEXT_COMPLETION), where=_LLM),
+        # A LangChain agent is a CHAIN that bears the agent's name; what runs inside of it has the name in its metadata.
+        Source("metadata", always(semconv.INVOKE_AGENT), where=(_KIND, "CHAIN"), named=_lc_agent_name),
         attribute(_KIND, words(KINDS)),
     ),
     "agent_name": (

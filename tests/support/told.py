@@ -117,7 +117,10 @@ TOLD: Final = {
         "langgraph-1.2.24__openinference-langchain-0.1.80.tool_handled",
         "langgraph-1.2.24__otel-genai-langchain-1.3b0.tool_handled",
     ),
-    "4 chat fake-model 11/7; 1 execute_tool ask; 1 execute_tool get_weather; 1 invoke_agent boss; 1 invoke_agent weather_agent": (
+    (
+        "4 chat fake-model 11/7; 1 execute_tool ask; 1 execute_tool get_weather; 1 invoke_agent boss; "
+        "1 invoke_agent weather_agent"
+    ): (
         "pydantic-ai-2.68.0__native-v2.delegate",
         "pydantic-ai-2.68.0__native-v5.delegate",
         "pydantic-ai-2.68.0__native-v6.delegate",
@@ -138,7 +141,10 @@ TOLD: Final = {
         "openai-agents-0.24.0__logfire-5.4.0.multi_tool",
         "openai-agents-0.24.0__otel-genai-openai-agents-1.3b0.multi_tool",
     ),
-    "1 execute_tool ask_sub; 1 execute_tool get_weather; 1 invoke_agent -; 1 invoke_agent boss_agent; 1 invoke_agent sub_agent": (
+    (
+        "1 execute_tool ask_sub; 1 execute_tool get_weather; 1 invoke_agent -; 1 invoke_agent boss_agent; "
+        "1 invoke_agent sub_agent"
+    ): (
         "openai-agents-0.24.0__openinference-openai-agents-2.6.0.agent_as_tool",
         "openai-agents-0.24.0__otel-openai-agents-v2-0.1.0.agent_as_tool",
     ),
@@ -191,18 +197,21 @@ TOLD: Final = {
         "anthropic-2.14.0__genai.tool_runner_error",
     ),
     "1 chat bad": ("anthropic-2.14.0__native.error529",),
-    "1 chat fake-model 11/7; 1 embeddings emb 3/None; 1 execute_tool get_weather; 1 invoke_agent remote 5/6; 1 invoke_agent weather_agent": (
-        "util-genai-1.3b0__manual.ok",
-    ),
-    "1 execute_tool (merged tools); 1 execute_tool add; 1 execute_tool get_weather; 2 generate_content fake-model 11/7; 1 invoke_agent weather_agent": (
-        "google-adk-2.13.0__native.multi_tool",
-    ),
+    (
+        "1 chat fake-model 11/7; 1 embeddings emb 3/None; 1 execute_tool get_weather; 1 invoke_agent remote 5/6; "
+        "1 invoke_agent weather_agent"
+    ): ("util-genai-1.3b0__manual.ok",),
+    (
+        "1 execute_tool (merged tools); 1 execute_tool add; 1 execute_tool get_weather; "
+        "2 generate_content fake-model 11/7; 1 invoke_agent weather_agent"
+    ): ("google-adk-2.13.0__native.multi_tool",),
     "1 execute_tool add; 1 execute_tool get_weather; 3 invoke_agent -; 1 invoke_agent weather_agent": (
         "openai-agents-0.20.0__openlit-1.45.0.multi_tool",
     ),
-    "1 execute_tool ask_sub; 1 execute_tool get_weather; 6 invoke_agent -; 1 invoke_agent boss_agent; 1 invoke_agent sub_agent": (
-        "openai-agents-0.20.0__openlit-1.45.0.agent_as_tool",
-    ),
+    (
+        "1 execute_tool ask_sub; 1 execute_tool get_weather; 6 invoke_agent -; 1 invoke_agent boss_agent; "
+        "1 invoke_agent sub_agent"
+    ): ("openai-agents-0.20.0__openlit-1.45.0.agent_as_tool",),
     "1 execute_tool fatal; 2 invoke_agent -; 1 invoke_agent weather_agent": (
         "openai-agents-0.20.0__openlit-1.45.0.tool_fatal",
     ),
@@ -222,9 +231,10 @@ TOLD: Final = {
         "openai-agents-0.20.0__openlit-1.45.0.tool_error",
     ),
     "1 execute_tool get_weather; 1 invoke_agent weather_agent": ("traceloop-sdk-0.62.4.multi_tool",),
-    "1 execute_tool transfer_to_agent; 2 generate_content fake-model 11/7; 1 invoke_agent french_agent; 1 invoke_agent root_agent": (
-        "google-adk-2.13.0__native.transfer",
-    ),
+    (
+        "1 execute_tool transfer_to_agent; 2 generate_content fake-model 11/7; 1 invoke_agent french_agent; "
+        "1 invoke_agent root_agent"
+    ): ("google-adk-2.13.0__native.transfer",),
     "1 generate_content fake-model; 1 invoke_agent weather_agent": ("google-adk-2.13.0__native.model_error",),
     "1 handoff -; 1 invoke_agent french_agent; 1 invoke_agent triage_agent": (
         "openai-agents-0.24.0__logfire-5.4.0.handoff",

@@ -70,7 +70,7 @@ def demo(
     days: int = typer.Option(28, min=1, max=28, help="Days of history."),
     seed: int = typer.Option(7, help="Seed of the desk's dice."),
 ) -> None:
-    """Watch a support desk: four weeks of history, then a live incident. Under three minutes."""
+    """Watch a support desk: four weeks of history, then a live incident; a few minutes."""
     from surefoot.cli.programs import programs
     from surefoot.cli.supervisor import Supervisor, stop_on_signals
     from surefoot.processors import status

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -169,12 +169,12 @@ class Deriver:
                 self._lake,
                 table,
                 batch.trace_ids,
-                after.filter(pc.invert(pc.or_(after["settled"], rests))),
-                after.filter(after["settled"]),
+                _those(after, pc.invert(pc.or_(after["settled"], rests))),
+                _those(after, after["settled"]),
                 _APP,
                 self._sequence,
                 since=earliest or date.max,
-                resting=after.filter(rests),
+                resting=_those(after, rests),
                 where=self._reader.where[table],
             )
 
@@ -221,6 +221,13 @@ class Deriver:
         """Dates of runs that changed within the look-back: a process that died may have derived them and not told."""
         horizon = now_us - self._settings.lookback_days * 86_400_000_000
         return set(self._reader.ended_since(horizon))
+
+
+def _those(rows: pa.Table, mask: Any) -> pa.Table | None:
+    """The rows where the mask is true; mostly that is all of them or none, and nothing is copied."""
+    if pc.all(mask).as_py():
+        return rows
+    return rows.filter(mask) if pc.any(mask).as_py() else None
 
 
 def _without_price(calls: pa.Table) -> pa.Table:

@@ -247,10 +247,10 @@ def _others(handle: Table, files: list[DataFile], ids: pa.Array) -> pa.Table:
 
 
 def _resting(rows: pa.Table, age: int) -> list[Resting]:
-    return [
-        Resting(age, day, rows.filter(pc.equal(rows[PARTITION], day)).drop_columns([PARTITION]))
-        for day in rows[PARTITION].unique().to_pylist()
-    ]
+    days, bodies = rows[PARTITION].unique().to_pylist(), rows.drop_columns([PARTITION])
+    if len(days) == 1:
+        return [Resting(age, days[0], bodies)]
+    return [Resting(age, day, bodies.filter(pc.equal(rows[PARTITION], day))) for day in days]
 
 
 def _kept_resting(handle: Table, files: list[DataFile], ids: pa.Array) -> list[Resting]:

@@ -23,7 +23,7 @@ from surefoot.processors.genai import events
 from surefoot.processors.genai.derive import Deriver
 from surefoot.processors.genai.records import to_table
 from surefoot.processors.genai.verdicts import RunIndex, home_of, judged, unique_responses
-from surefoot.processors.lake import Lake, replace_traces
+from surefoot.processors.lake import Lake, replace_traces, settle_traces
 from surefoot.processors.lake.schema import TABLES, TRACE_TABLES
 from surefoot.processors.settings import Settings
 
@@ -320,8 +320,28 @@ def test_a_crash_between_the_commits_is_repaired(
     assert [row["outcome"] for row in tables(lake)["runs"]] == ["abandoned"]
 
 
-def _crash(deriver: Deriver, now: float, survives: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = replace_traces, count()
+@pytest.mark.parametrize("survives", [1, 2])
+def test_a_crash_while_traces_settle_as_they_are_is_repaired(
+    lake: Lake, settings: Settings, monkeypatch: pytest.MonkeyPatch, survives: int
+) -> None:
+    put(lake, agent("desk"), tool("t", "desk"), chat("c", "desk"))
+    now = T0 + 11 + SETTLE
+    deriver = Deriver(lake, settings)
+    deriver.step(T0 + 11)
+    _crash(deriver, now, survives, monkeypatch, settle_traces)
+    Deriver(lake, settings).step(now)
+    assert tables(lake) == from_scratch(lake, settings, now)
+    assert [row["settled"] for table in TRACE_TABLES for row in tables(lake)[table]] == [True] * 3
+
+
+def _crash(
+    deriver: Deriver,
+    now: float,
+    survives: int,
+    monkeypatch: pytest.MonkeyPatch,
+    real: Callable[..., Any] = replace_traces,
+) -> None:
+    calls = count()
 
     def dying(*arguments: Any, **more: Any) -> Any:
         if next(calls) == survives:
@@ -329,7 +349,7 @@ def _crash(deriver: Deriver, now: float, survives: int, monkeypatch: pytest.Monk
         return real(*arguments, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(derive_module, "replace_traces", dying)
+        patch.setattr(derive_module, real.__name__, dying)
         with pytest.raises(KeyboardInterrupt):
             deriver.step(now)
 

@@ -3,8 +3,8 @@
 Traces of an agent, its model calls and its tool calls are committed to a lake as the writer commits them; then each
 round takes a batch of them through the stages of :class:`~surefoot.processors.genai.derive.Deriver`: find and load the
 whole traces, put them together, derive, commit the rows of all tables, and settle them later. A small batch goes
-before, so that what is done once per process is left out. What is measured is processor time of all threads of the process. Decoding is measured in
-the same rounds, on the same spans.
+before, so that what is done once per process is left out. What is measured is processor time of all threads of the
+process. Decoding is measured in the same rounds, on the same spans.
 
     python benchmarks/understand.py [--rounds 9] [--traces 5000]
 """

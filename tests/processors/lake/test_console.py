@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -131,6 +132,27 @@ def test_what_does_not_parse_says_where(filled: Lake) -> None:
 def test_a_query_that_takes_too_long_is_stopped(filled: Lake) -> None:
     with pytest.raises(QueryError, match=r"stopped after 0\.2 s"):
         query(filled.path, "SELECT sum(a * b) FROM range(10000000) t(a), range(100000) u(b)", seconds=0.2)
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT list_sum(range(200000000))", "SELECT count(*) FROM (SELECT unnest(range(3000000000)) ORDER BY 1)"]
+)
+def test_one_long_call_is_stopped_too(filled: Lake, sql: str) -> None:
+    """DuckDB sees an interrupt only between chunks; either limit may come first."""
+    with pytest.raises(QueryError, match=r"stopped after 0\.2 s|memory"):
+        query(filled.path, sql, seconds=0.2)
+
+
+@pytest.mark.parametrize("sql", ["SELECT repeat('a', 4000000000)", "SELECT repeat('a', 50000000) FROM range(1000)"])
+def test_long_strings_fill_no_memory(filled: Lake, sql: str) -> None:
+    with pytest.raises(QueryError, match=r"stopped after|memory|maximum"):
+        query(filled.path, sql, seconds=3.0)
+
+
+def test_values_come_back_as_they_are(filled: Lake) -> None:
+    (row,) = query(filled.path, "SELECT sum(x), MAP {'a': 1}, 1.50, [date '2026-11-30'] FROM range(3) t(x)").rows
+    assert row == (3, {"a": 1}, Decimal("1.50"), [date(2026, 11, 30)])
+    assert isinstance(row[0], int)
 
 
 def test_a_query_that_needs_too_much_memory_is_stopped(filled: Lake) -> None:

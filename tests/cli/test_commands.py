@@ -13,6 +13,8 @@ import pytest
 
 from support.reports import every_state
 from support.serving import SUREFOOT
+from surefoot.collector.auth import add_token
+from surefoot.collector.testing import collector_process
 from surefoot.processors import status
 
 ROOT = Path(__file__).parents[2]
@@ -103,6 +105,28 @@ def test_what_is_not_there_is_said_with_exit_code_3(tmp_path: Path, arguments: t
     assert done.returncode == 3, done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_no_tokens_is_said(tmp_path: Path) -> None:
+    done = surefoot("token", "list", home=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "There are no tokens in" in done.stderr
+    assert "surefoot token add" in done.stderr
+    assert surefoot("token", "list", "--json", home=tmp_path).stdout.split() == ["[]"]
+
+
+def test_doctor_says_that_a_token_is_wanted(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    token = add_token(tokens, "laptop")
+    with collector_process(tmp_path / "spool", "--tokens", str(tokens)) as running:
+        for protocol, url in (("http/protobuf", running.http), ("grpc", f"http://{running.grpc}")):
+            given = {"OTEL_EXPORTER_OTLP_PROTOCOL": protocol, "OTEL_EXPORTER_OTLP_ENDPOINT": url}
+            done = surefoot("doctor", home=tmp_path, **given)
+            assert done.returncode == 3
+            assert "The server wants a token" in done.stdout, done.stdout
+            assert "Start `surefoot serve`" not in done.stdout
+            header = {"OTEL_EXPORTER_OTLP_HEADERS": f"authorization=Bearer%20{token}"}
+            assert surefoot("doctor", home=tmp_path, **given, **header).returncode == 0
 
 
 def test_rules_are_not_built_from_files_with_problems(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from support.captures import FOLDER
+from support.certificates import self_signed
 from support.serving import SUREFOOT, serving
+from surefoot.collector.auth import add_token
 from surefoot.processors.lake.console import query
 
 CHOSEN = ("pydantic-ai-2.68.0__native-v6", "pydantic-evals", "util-genai")
@@ -25,16 +27,20 @@ SELECT (SELECT count(*) FROM spans) AS spans, (SELECT count(*) FROM logs) AS log
 """
 
 
-def run_import(home: Path, *files: Path | str) -> tuple[int, dict[str, Any]]:
+def start_import(home: Path, *arguments: Path | str, **settings: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SUREFOOT_", "OTEL_"))}
-    done = subprocess.run(
-        [*SUREFOOT, "import", "otlp", "--json", *map(str, files)],
+    return subprocess.run(
+        [*SUREFOOT, "import", "otlp", *map(str, arguments)],
         capture_output=True,
         text=True,
-        env={**environment, "SUREFOOT_HOME": str(home)},
+        env={**environment, "SUREFOOT_HOME": str(home), **settings},
         timeout=120,
         check=False,
     )
+
+
+def run_import(home: Path, *files: Path | str) -> tuple[int, dict[str, Any]]:
+    done = start_import(home, "--json", *files)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
@@ -72,6 +78,7 @@ def test_without_a_server_runs_are_settled_and_a_second_import_changes_nothing(
     code, said = run_import(home, *FILES)
     assert (code, said["refused"]) == (0, [])
     assert said["duplicates"] == first["spans"] + first["logs"]
+    assert said["runs"] == first["runs"]
     assert counts(home) == first
 
 
@@ -97,3 +104,27 @@ def test_imports_race_a_starting_server(tmp_path: Path, alone: tuple[Path, int, 
         first.join()
         assert [code for code, _ in results] == [0, 0]
         assert counts(home) == counts(other)
+
+
+def test_a_server_that_does_not_let_in_ends_the_import_with_the_remedy(tmp_path: Path) -> None:
+    home, file = tmp_path / "home", FILES[0]
+    pair = self_signed(tmp_path / "tls")
+    home.mkdir()
+    token = add_token(home / "tokens", "laptop")
+    certificate = {"SUREFOOT_TLS_CERTIFICATE": str(pair.chain)}
+    with serving(home, tls_certificate=str(pair.chain), tls_key=str(pair.key)):
+        for settings, words in (
+            ({}, "Set SUREFOOT_TLS_CERTIFICATE to the certificate"),
+            ({"SUREFOOT_TLS_CERTIFICATE": str(self_signed(tmp_path / "other").chain)}, "Set SUREFOOT_TLS_CERTIFICATE"),
+            ({"SUREFOOT_TLS_CERTIFICATE": str(tmp_path / "none")}, "Cannot read the server's certificate"),
+            (certificate, "wants a token and none was given"),
+            ({**certificate, "SUREFOOT_TOKEN": "wrong"}, "does not take this token"),
+        ):
+            done = start_import(home, file, **settings)
+            assert (done.returncode, done.stdout) == (3, ""), done.stderr
+            assert words in " ".join(done.stderr.split())
+            assert "Traceback" not in done.stderr
+        done = start_import(home, "--token", token, file, **certificate)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("1 file: ")
+        assert " 0 runs " not in done.stdout

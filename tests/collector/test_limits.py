@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from support.otlp_clients import call, post
 from support.serving import eventually
-from surefoot.collector.errors import BadRequestError
+from surefoot.collector.compression import decompress
+from surefoot.collector.errors import BadRequestError, TooLargeError
 from surefoot.collector.limits import DEEPEST, Limits, longest_item, parse_shallow
 from surefoot.collector.segment import Signal
 from surefoot.collector.testing import collector_process, kept_records, log_request, metric_request, trace_request
@@ -210,6 +212,21 @@ def test_fields_that_nobody_knows_make_the_longest_item_the_whole_body() -> None
     body = trace_request(3).SerializeToString() + b"\x98\x06\x01"  # field 99, a number
     assert longest_item(body) == len(body)
     assert check(Signal.TRACES, body, limits=LIMITS).items == 3
+
+
+def test_gzip_members_are_counted() -> None:
+    one = gzip.compress(b"ab")
+    assert decompress(one * 1_000 + b"\0" * 9, "gzip", 2_000) == b"ab" * 1_000
+    large = gzip.compress(bytes(300_000), 0)
+    assert decompress(large * 3 + one, "gzip", 1_000_000) == bytes(900_000) + b"ab"
+    assert decompress(b"", "gzip", 9) == b""
+    with pytest.raises(BadRequestError, match="more than 1,000 members"):
+        decompress(gzip.compress(b"") * 1_001, "gzip", 9)
+    for broken in (one[:-1], one + b"x", one[:-5] + b"x" + one[-4:]):
+        with pytest.raises(BadRequestError, match="gzip body is corrupt"):
+            decompress(broken, "gzip", 9)
+    with pytest.raises(TooLargeError):
+        decompress(one * 5, "gzip", 9)
 
 
 def test_limits_are_flags_and_what_is_rejected_is_counted_by_reason(tmp_path: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from surefoot.cli.output import console, print_json
 if TYPE_CHECKING:
     from surefoot.instrumentation.doctor import Diagnosis, Finding
 
+_NOT_LET_IN = re.compile(r"\b(401|403|UNAUTHENTICATED|PERMISSION_DENIED)\b")
 _STYLE = {"active": "green", "skipped": "dim", "broken": "bold red"}
 
 
@@ -42,7 +44,16 @@ def _print(found: Diagnosis) -> None:
     style = "green" if found.endpoint.answers else "bold red"
     out.print(f"Endpoint {found.endpoint.url} ({found.endpoint.protocol}): [{style}]{found.endpoint.detail}[/{style}]")
     if not found.endpoint.answers:
-        out.print("Start `surefoot serve`, or set OTEL_EXPORTER_OTLP_ENDPOINT to where your collector is.")
+        out.print(_remedy(found.endpoint.detail), markup=False)
+
+
+def _remedy(detail: str) -> str:
+    if _NOT_LET_IN.search(detail):
+        return (
+            "The server wants a token: `surefoot token add NAME` beside the server makes one; then set "
+            'OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20TOKEN".'
+        )
+    return "Start `surefoot serve`, or set OTEL_EXPORTER_OTLP_ENDPOINT to where your collector is."
 
 
 def _section(title: str, findings: list[Finding]) -> None:

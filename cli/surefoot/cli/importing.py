@@ -52,7 +52,7 @@ def otlp(
         sender = Sender(url, token, settings.tls_certificate)
         report = sender.send_all((unit for file in files for unit in read_file(file)), advance)
     duplicates = finish()
-    _tell(files, report, duplicates, as_json=as_json)
+    _tell(files, report, duplicates, _runs(settings, files), as_json=as_json)
     if report.refused:
         raise typer.Exit(2)
 
@@ -119,6 +119,21 @@ def _duplicates(settings: Settings) -> int:
     return int((status.read(settings.status_path, "writer") or {}).get("duplicates_total", 0))
 
 
+def _runs(settings: Settings, files: list[Path]) -> int:
+    """Runs in the traces of spans that came from files of these names, in this import or an earlier one."""
+    from surefoot.processors.lake import Lake
+
+    sources = [f"import:{file.name}" for file in files]
+    with Lake.open(settings.lake_path, create=False).connect() as con:
+        (found,) = con.execute(
+            "SELECT count(*) FROM runs WHERE trace_id IN ("
+            "SELECT trace_id FROM spans WHERE list_contains($1, regexp_replace(source, ' by [^/]*$', ''))"
+            " OR list_contains($1, source))",
+            [sources],
+        ).fetchall()
+    return int(found[0])
+
+
 @contextlib.contextmanager
 def _progress(files: list[Path]) -> Iterator[Any]:
     """A bar on a terminal's stderr that counts files as they are read; nothing elsewhere."""
@@ -136,7 +151,7 @@ def _progress(files: list[Path]) -> Iterator[Any]:
         yield advance
 
 
-def _tell(files: list[Path], report: Report, duplicates: int, *, as_json: bool) -> None:
+def _tell(files: list[Path], report: Report, duplicates: int, runs: int, *, as_json: bool) -> None:
     refused = Counter(item.reason for item in report.refused)
     if as_json:
         places = [
@@ -149,17 +164,26 @@ def _tell(files: list[Path], report: Report, duplicates: int, *, as_json: bool) 
                 "spans": report.accepted["traces"],
                 "logs": report.accepted["logs"],
                 "points": report.accepted["metrics"],
+                "runs": runs,
                 "duplicates": duplicates,
                 "refused": places,
             }
         )
         return
     out = console()
+    names = {"traces": "span", "logs": "log record", "metrics": "data point"}
+    taken = ", ".join(_count(report.accepted[signal], name) for signal, name in names.items())
     out.print(
-        f"{len(files)} files: {report.accepted['traces']:,} spans, {report.accepted['logs']:,} log records, "
-        f"{report.accepted['metrics']:,} data points; {duplicates:,} of them were there already"
+        f"{_count(len(files), 'file')}: {taken}, of which {duplicates:,} {'was' if duplicates == 1 else 'were'} "
+        f"there already; {_count(runs, 'run')} in the tables came of {'it' if len(files) == 1 else 'them'}",
+        soft_wrap=True,
     )
     for item in report.refused[:_SHOWN]:
         out.print(f"refused  {item.file}, {item.place}: {item.reason}", style="yellow", markup=False)
     if len(report.refused) > _SHOWN:
-        out.print(f"... and {len(report.refused) - _SHOWN} more places, {len(refused)} reasons in all")
+        more = _count(len(report.refused) - _SHOWN, "more place")
+        out.print(f"... and {more}, {_count(len(refused), 'reason')} in all")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -44,6 +44,8 @@ def show(as_json: bool = JSON_OPTION, home: Path | None = _HOME) -> None:
     if as_json:
         print_json(names)
         return
+    if not names:
+        typer.echo(f"There are no tokens in {path}; `surefoot token add NAME` makes one.", err=True)
     for name in names:
         typer.echo(name)
 

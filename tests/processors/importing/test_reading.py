@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,23 @@ def test_a_document(tmp_path: Path, indent: int | None) -> None:
     assert [one.items for one in found] == [3]
     assert [one.items for one in read(tmp_path / "z", b"\n" + json.dumps(document(3)).encode())] == [3]
     assert summary(read(tmp_path / "y", b'{\n "resourceSpans": [')) == [("document", "refused", 0)]
+
+
+def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
+    for indent in (None, 2):
+        text = json.dumps(document(3), indent=indent).encode()
+        assert [one.items for one in read(tmp_path / "x", b"\xef\xbb\xbf" + text)] == [3]
+
+
+def test_several_documents_on_many_lines(tmp_path: Path) -> None:
+    one, two = (json.dumps(document(number), indent=2) for number in (1, 2))
+    expected = [("document 1", "traces", 1), ("document 2", "traces", 2)]
+    assert summary(read(tmp_path / "x", f"{one}\n\n{two}\n".encode())) == expected
+    assert summary(read(tmp_path / "x", f"{one}{two}".encode())) == expected
+    torn = read(tmp_path / "y", f"{one}\n{two[:-9]}".encode())
+    assert summary(torn) == [("document 1", "traces", 1), ("document 2", "refused", 0)]
+    assert isinstance(torn[1], Refused)
+    assert re.search(r"is not JSON: .* line \d+ column", torn[1].reason)
 
 
 def test_large_documents_go_in_parts(tmp_path: Path) -> None:

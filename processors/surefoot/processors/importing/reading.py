@@ -9,8 +9,10 @@ not judged here: the collector does that, for everybody alike. Lines are read on
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
+import json
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -86,6 +88,8 @@ def read_file(path: Path) -> Iterator[Unit | Refused]:
     """The requests of a file, and what in it could not be read."""
     try:
         with _opened(path) as stream:
+            if stream.peek(1).startswith(codecs.BOM_UTF8):
+                stream.read(len(codecs.BOM_UTF8))
             start = stream.peek(1)
             if not start.lstrip().startswith(b"{"):
                 yield from _protobuf(path, stream.read())
@@ -120,11 +124,35 @@ def _json(path: Path, stream: IO[bytes]) -> Iterator[Unit | Refused]:
     if whole is not None:
         yield from _units(path, "document", whole)
         return
+    documents, trouble = _documents(text)
     lines = text.splitlines()
-    if any(_top(line) for line in lines[:100]):  # lines, of which the first is broken
+    if not documents and any(_top(line) for line in lines[:100]):  # lines, of which the first is broken
         yield from _lines(path, lines, ())
-    else:
-        yield Refused(path, "document", "is not JSON")
+        return
+    for number, document in enumerate(documents, 1):
+        yield from _units(path, f"document {number}", document)
+    if trouble:
+        yield Refused(path, f"document {len(documents) + 1}" if documents else "document", trouble)
+
+
+def _documents(text: bytes) -> tuple[list[dict[str, Raw]], str]:
+    """Documents one after the other, each on many lines, up to the first that is none; and why that is none."""
+    found: list[dict[str, Raw]] = []
+    decoder, at = json.JSONDecoder(), 0
+    try:
+        left = text.decode().strip()
+        while at < len(left):
+            _, end = decoder.raw_decode(left, at)
+            content = _top(left[at:end].encode())
+            if content is None:
+                return found, "is not a JSON object"
+            found.append(content)
+            at = end
+            while at < len(left) and left[at].isspace():
+                at += 1
+    except (ValueError, RecursionError) as error:
+        return found, f"is not JSON: {error}"
+    return found, ""
 
 
 def _lines(path: Path, first: list[bytes], rest: Iterable[bytes]) -> Iterator[Unit | Refused]:

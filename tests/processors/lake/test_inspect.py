@@ -17,7 +17,7 @@ import pytest
 
 from surefoot.processors.errors import LakeError, LakeNotFoundError
 from surefoot.processors.lake import Lake
-from surefoot.processors.lake.inspect import state, verify, views_sql
+from surefoot.processors.lake.inspect import prove, state, verify, views_sql
 from surefoot.processors.lake.lake import MARKER, upgrade
 from surefoot.processors.lake.schema import FORMAT, LOGS, TABLES
 from surefoot.processors.lake.table import Table
@@ -140,13 +140,113 @@ def test_a_log_that_cannot_be_written_is_told_and_the_retry_finds_its_way(
     assert verify(lake) == []
 
 
+LOG_DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "last entry deleted": (lambda log: _entry(log, 4).unlink(), "versions are missing: 4 (version 4 was published)"),
+    "last entry emptied": (lambda log: _entry(log, 4).write_bytes(b""), "4.json: is empty"),
+    "last entry torn": (lambda log: _cut(_entry(log, 4), 99), "4.json: is cut short"),
+    "middle entry emptied": (lambda log: _entry(log, 2).write_bytes(b""), "2.json: is empty"),
+    "middle entry deleted": (lambda log: _entry(log, 2).unlink(), "versions are missing: 2;"),
+    "middle entry without its file": (lambda log: _drop(_entry(log, 2), '{"add"'), "2.json: says that the table holds"),
+    "first entry deleted": (lambda log: _entry(log, 0).unlink(), "versions are missing: 0;"),
+    "entry that removes replaced": (lambda log: _drop(_entry(log, 4), '{"remove"'), "4.json: says that the table"),
+    "published list of another version": (lambda log: _publish(log, 4, 1), "_current.json: its files are not those"),
+    "published list emptied": (lambda log: (log.parent / "_current.json").write_text(""), "_current.json: cannot be"),
+    "blank file gone": (lambda log: next(log.parent.glob("_schema/*/*")).unlink(), "blank.parquet: cannot be read"),
+    "table gone": (lambda log: shutil.rmtree(log.parent), "the table is missing"),
+    "marker torn": (lambda log: (log.parents[1] / MARKER).write_text('{"for'), f"{MARKER}: cannot be read"),
+}
+
+
+def _entry(log: Path, version: int) -> Path:
+    return log / f"{version:020}.json"
+
+
+def _cut(path: Path, size: int) -> None:
+    path.write_bytes(path.read_bytes()[:size])
+
+
+def _drop(path: Path, start: str) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith(start)]
+    assert len(kept) < len(lines)
+    path.write_text("".join(kept))
+
+
+def _publish(log: Path, version: int, files: int) -> None:
+    path = log.parent / "_current.json"
+    current = json.loads(path.read_text())
+    assert current["version"] == version
+    path.write_text(json.dumps(current | {"files": current["files"][: 1 + files]}))
+
+
+@pytest.mark.parametrize("damage", LOG_DAMAGE)
+def test_damage_is_one_named_problem_and_the_rest_is_still_proved(
+    lake: Lake, runs: Rows, rows: Rows, damage: str
+) -> None:
+    for version in range(3):
+        lake.commit("runs", runs(f"r{version}"), app_id="w", app_version=version)
+    lake.commit("runs", app_id="w", app_version=3, remove=[_relative(lake, lake.files("runs")[0])])
+    lake.commit("logs", rows("logs", [{"fingerprint": 7}, {"fingerprint": 7}]), app_id="w", app_version=0)
+    elsewhere = "logs: 1 rows that repeat (fingerprint), for example 7"
+    do, words = LOG_DAMAGE[damage]
+    do(lake.path / "runs" / "_delta_log")
+    [said, other] = prove(lake.path).wrong
+    assert words in said
+    assert other == elsewhere
+
+
+def _relative(lake: Lake, path: Path) -> str:
+    return str(path.relative_to(lake.path / "runs"))
+
+
+def test_what_a_log_lost_shows_after_its_list_was_published_anew(lake: Lake, runs: Rows) -> None:
+    """Opening for writing publishes what the log says; each commit says what the table held, and that stays."""
+    for version in range(3):
+        lake.commit("runs", runs(f"r{version}"), app_id="w", app_version=version)
+    _drop(_entry(lake.path / "runs" / "_delta_log", 2), '{"add"')
+    [said] = verify(Lake.open(lake.path))
+    assert "2.json: says that the table holds 2 files" in said
+
+
+def test_a_log_that_was_summed_up_and_cleaned_is_whole_until_its_checkpoint_is_damaged(lake: Lake, runs: Rows) -> None:
+    table = lake.table("runs")
+    for version in range(3):
+        lake.commit("runs", runs(f"r{version}"), app_id="w", app_version=version)
+    table.checkpoint()
+    for version in range(3):
+        _entry(table.log_path, version).unlink()
+    assert verify(lake) == []
+    lake.commit("runs", runs("r3"), app_id="w", app_version=3)
+    assert verify(lake) == []
+    _cut(table.log_path / f"{3:020}.checkpoint.parquet", 99)
+    [said] = verify(lake)
+    assert "the last checkpoint cannot be read" in said
+
+
+def test_a_commit_whose_author_died_before_publishing_is_no_damage(lake: Lake, runs: Rows) -> None:
+    lake.commit("runs", runs("a"), app_id="w", app_version=0)
+    published = (lake.path / "runs" / "_current.json").read_text()
+    lake.commit("runs", runs("b"), app_id="w", app_version=1)
+    (lake.path / "runs" / "_current.json").write_text(published)
+    assert verify(lake) == []
+
+
+def test_a_folder_without_a_lake_is_not_proved(tmp_path: Path) -> None:
+    with pytest.raises(LakeNotFoundError, match="there is no lake"):
+        prove(tmp_path)
+
+
 def copied(source: Path, target: Path) -> None:
-    """The recipe of docs/lake.md: of each table the log, then the data, so that whatever the log names is there."""
+    """The recipe of docs/lake.md: of each table what is published, then the log, then the data."""
     for table in TABLES:
         (target / table).mkdir(parents=True)
+        shutil.copy2(source / table / "_current.json", target / table)
         shutil.copytree(source / table / "_delta_log", target / table / "_delta_log")
         shutil.copytree(
-            source / table, target / table, dirs_exist_ok=True, ignore=shutil.ignore_patterns("_delta_log", ".*.draft")
+            source / table,
+            target / table,
+            dirs_exist_ok=True,
+            ignore=shutil.ignore_patterns("_delta_log", "_current.json", ".*.draft"),
         )
     for path in source.iterdir():
         if path.is_file():
@@ -174,8 +274,8 @@ def test_a_copy_made_while_a_writer_commits_is_whole(lake: Lake, runs: Rows, tra
         stop.wait(0.01)
     stop.set()
     thread.join()
+    assert prove(tmp_path / "backup").wrong == []
     restored = Lake.open(tmp_path / "backup")
-    assert verify(restored) == []
     found = traces_in(restored)
     assert found == [f"{number:04}" for number in range(len(found))]
     assert len(found) >= known

@@ -34,6 +34,8 @@ from surefoot.processors.errors import CommitConflictError, LakeError, RowsError
 from surefoot.processors.lake.durable import make_folder, sync, write_file
 from surefoot.processors.lake.parquet import write_parquet
 from surefoot.processors.lake.table import (
+    HOLDS_BYTES,
+    HOLDS_FILES,
     MOVED_PREFIX,
     OPEN_PREFIX,
     PART_PREFIX,
@@ -119,7 +121,8 @@ def commit(
             table.sync_log()
             base = table.version
             try:
-                table.transact(_actions(table, added, removed, data_change), Transaction(app_id, app_version))
+                actions = _actions(table, added, removed, data_change)
+                table.transact(actions, Transaction(app_id, app_version), _holds(table, added, removed))
             except CommitFailedError:
                 continue
             table.refresh()
@@ -256,6 +259,12 @@ def _check_moved(table: Table, added: list[DataFile], removed: list[str], droppe
             f"moving rows of {table.path}: {len(removed)} files promise {before} rows and hold {after}; nothing was "
             "committed, compare the files with their backup"
         )
+
+
+def _holds(table: Table, added: list[DataFile], removed: list[str]) -> dict[str, int]:
+    gone = set(removed)
+    stay = [file for path, file in table.files().items() if path not in gone] + added
+    return {HOLDS_FILES: len(stay), HOLDS_BYTES: sum(file.size for file in stay)}
 
 
 def _actions(

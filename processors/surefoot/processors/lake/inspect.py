@@ -2,7 +2,8 @@
 
 :func:`verify` is the proof that a lake (or a copy of one) is whole: every file of the log exists with its size, its
 bytes have the checksum that stands in its name, its footer can be read and promises the rows that the log promises,
-and identities and references hold. It names everything that is wrong and stops at nothing.
+the log itself is whole (see ``history``), and identities and references hold. It names everything that is wrong and
+stops at nothing: a fault is one sentence, and whatever does not rest on it is still proved.
 """
 
 from __future__ import annotations
@@ -10,16 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
+from surefoot.processors.errors import LakeError, LakeFormatError
 from surefoot.processors.lake import views
 from surefoot.processors.lake.compact import SMALL_BYTES
 from surefoot.processors.lake.durable import checksum, stamp_of
-from surefoot.processors.lake.lake import Lake
+from surefoot.processors.lake.history import Holds, Published, check_log, read_published
+from surefoot.processors.lake.lake import MARKER, Lake, check_marker
+from surefoot.processors.lake.schema import TABLES
 from surefoot.processors.lake.table import CURRENT, DataFile, Table
 from surefoot.processors.lake.upkeep import retention_days
 from surefoot.processors.lake.vacuum import replaced_files
@@ -84,24 +91,100 @@ def state(lake: Lake, settings: Settings) -> list[TableState]:
     return states
 
 
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was looked through, and everything that is wrong, a sentence each; empty if the lake is whole."""
+
+    tables: int
+    files: int
+    wrong: list[str]
+
+
 def verify(lake: Lake) -> list[str]:
-    """Everything that is wrong, a sentence each; empty if the lake is whole."""
+    """Everything that is wrong with the lake's folder as it is now."""
+    return prove(lake.path).wrong
+
+
+def prove(path: Path) -> Proof:
+    """Look through the lake in the folder ``path``; what is damaged is named and the rest is still proved.
+
+    LakeNotFoundError when there is no lake at all, LakeFormatError when it is newer than this program.
+    """
     wrong: list[str] = []
+    try:
+        check_marker(path)
+    except LakeFormatError:
+        raise
+    except LakeError as error:
+        if not any((path / name).is_dir() for name in TABLES):
+            raise
+        wrong.append(f"{path / MARKER}: cannot be read: {error}")
+    con = views.connect()
     whole: set[str] = set()
-    for table in lake.tables():
-        table.refresh()
-        broken = [sentence for file in table.files().values() for sentence in _file(table, file)]
+    tables = files = 0
+    for name in TABLES:
+        table, broken = _opened(path / name, name)
+        if table is not None:
+            tables, files = tables + 1, files + len(table.files())
+            broken += [sentence for file in table.files().values() for sentence in _file(table, file)]
+            broken += [] if broken else _viewed(con, table)
         wrong += broken
         if not broken:
-            whole.add(table.name)
-    con = lake.connect()
+            whole.add(name)
     for name, columns in _UNIQUE.items():
         if name in whole:
             wrong += _asked(con, name, _REPEATS.format(table=name, columns=columns), f"rows that repeat ({columns})")
     for name in _OF_RUNS:
         if {name, "runs"} <= whole:
             wrong += _asked(con, name, _ORPHANS.format(table=name), "rows whose run_id is in no row of runs")
-    return wrong
+    return Proof(tables, files, wrong)
+
+
+def _opened(path: Path, name: str) -> tuple[Table | None, list[str]]:
+    """The table, if its log can be read, and what is wrong with its log and its published list."""
+    if not (path / "_delta_log").is_dir():
+        return None, [f"{path}: the table is missing; `surefoot serve` creates an empty one, a backup has its rows"]
+    wrong = []
+    published: Published | None = None
+    try:
+        published = read_published(path)
+    except (OSError, ValueError) as error:
+        wrong.append(f"{path / CURRENT}: cannot be read: {error}; `surefoot serve` writes it anew")
+    history = check_log(path / "_delta_log", published.version if published else -1)
+    wrong += history.wrong
+    try:
+        table = Table(name, path, TABLES[name])
+        table.files()
+        if missing := table.missing_columns():
+            wrong.append(f"{path}: is older than this program and has no column {missing[0]}; `surefoot lake upgrade`")
+        if published and not history.wrong:
+            wrong += _differs(table, published)
+    except (DeltaError, OSError, ValueError) as error:
+        return None, wrong or [f"{path}: the table cannot be opened: {error}"]
+    if not wrong and history.holds is not None and table.version == history.version:
+        holds = Holds(len(table.files()), sum(file.size for file in table.files().values()))
+        if holds != history.holds:
+            wrong.append(f"{table.log_path}: the table holds {holds}, its last commit says {history.holds}")
+    return table, wrong
+
+
+def _differs(table: Table, published: Published) -> Iterator[str]:
+    """Readers without Delta must find what the log says: the files of the version that was published."""
+    then = DeltaTable(table.path, version=published.version)
+    files = frozenset(pa.table(then.get_add_actions(flatten=True))["path"].to_pylist())
+    if files != published.files:
+        example = min(files ^ published.files)
+        yield (
+            f"{table.path / CURRENT}: its files are not those that the log has in version {published.version}: "
+            f"{len(files - published.files)} are missing, {len(published.files - files)} too many (first: {example})"
+        )
+
+
+def _viewed(con: duckdb.DuckDBPyConnection, table: Table) -> Iterator[str]:
+    try:
+        views.create_views(con, [table])
+    except duckdb.Error as error:
+        yield f"{table.blank_path}: cannot be read, so no query can: {error}"
 
 
 _REPEATS: Final = """

@@ -30,6 +30,7 @@ log = logging.getLogger("surefoot.lake")
 
 MARKER: Final = "surefoot-lake.json"
 _SETUP_LOCK: Final = "setup.lock"
+_MARKER_REMEDY: Final = f'take it from a backup; of a lake that this version wrote it is {{"format": {FORMAT}}}'
 
 
 class AddedFile(NamedTuple):
@@ -61,7 +62,7 @@ def upgrade(path: Path) -> Upgraded:
     Additive: tables get columns, files stay as they are and are null there. Takes the lease, so that no process of an
     older program derives meanwhile; its writer cannot commit any more and ends. A newer format raises LakeFormatError.
     """
-    before = _check_marker(path)
+    before = check_marker(path)
     with lease(path, "surefoot lake upgrade"):
         missing = [
             f"{name}.{column}"
@@ -90,7 +91,7 @@ class Lake:
         raises LakeFormatError; a folder that holds something else raises LakeError.
         """
         if not create:
-            _check_marker(path)
+            check_marker(path)
             return cls(path, {name: _open_existing(path, name) for name in TABLES}, [])
         make_folder(path)
         repairs: list[str] = []
@@ -98,7 +99,7 @@ class Lake:
             if not (path / MARKER).exists():
                 _check_empty(path)
                 _mark(path)
-            before = _check_marker(path)
+            before = check_marker(path)
             tables = {name: _set_up(path / name, name, schema, repairs) for name, schema in TABLES.items()}
             if before < FORMAT:
                 _mark(path)  # last: whoever dies before this finds an older lake and goes on
@@ -239,15 +240,17 @@ def _mark(path: Path) -> None:
     sync(path)
 
 
-def _check_marker(path: Path) -> int:
-    """The lake's format, if this program knows it."""
+def check_marker(path: Path) -> int:
+    """The lake's format; LakeError or one of its kinds if there is none, it is damaged or newer than this program."""
     try:
-        found: int = json.loads((path / MARKER).read_text())["format"]
+        found = int(json.loads((path / MARKER).read_bytes())["format"])
     except FileNotFoundError:
         raise LakeNotFoundError(
             f"there is no lake in {path}; `surefoot serve` or `surefoot import` creates one, "
             "SUREFOOT_HOME or SUREFOOT_LAKE names another"
         ) from None
+    except (ValueError, KeyError, TypeError):
+        raise LakeError(f"{path / MARKER} is damaged; {_MARKER_REMEDY}") from None
     if found > FORMAT:
         raise LakeFormatError(
             f"the lake in {path} has format {found}, this program knows formats up to {FORMAT}; "

@@ -27,6 +27,9 @@ RESTING_PREFIX: Final = "open-resting-"  # open rows that wait for their time, w
 PART_PREFIX: Final = "part-"
 MOVED_PREFIX: Final = "part-moved-"  # rows that other files held before
 CURRENT: Final = "_current.json"
+# What a commit says of the table after it, in its commitInfo: `history` counts along and finds what was lost.
+HOLDS_FILES: Final = "surefootFiles"
+HOLDS_BYTES: Final = "surefootBytes"
 
 # Statistics beyond the number of rows are not kept: trace ids are random, so their minimum and maximum skip nothing.
 # The log is cleaned by upkeep, after it synced the checkpoint that replaces it, and by nobody else.
@@ -169,9 +172,12 @@ class Table:
         """The last version that ``app_id`` committed, as this handle sees it; None if it never did."""
         return self._delta.transaction_version(app_id)
 
-    def transact(self, actions: Sequence[AddAction | RemoveAction], transaction: Transaction) -> None:
+    def transact(
+        self, actions: Sequence[AddAction | RemoveAction], transaction: Transaction, holds: Mapping[str, int]
+    ) -> None:
         """Commit as exactly the next version of this handle, or raise deltalake's ``CommitFailedError``.
 
+        ``holds`` are the files and bytes of the table after it, by :data:`HOLDS_FILES` and :data:`HOLDS_BYTES`.
         No retry inside delta-rs: its own rebase would accept what the caller has not rechecked.
         """
         self._delta.create_write_transaction(
@@ -179,7 +185,7 @@ class Table:
             mode="append",
             schema=self._delta.schema(),
             partition_by=[PARTITION],
-            commit_properties=CommitProperties(max_commit_retries=0, app_transactions=[transaction]),
+            commit_properties=CommitProperties(dict(holds), max_commit_retries=0, app_transactions=[transaction]),
             post_commithook_properties=_NO_HOOKS,
         )
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import getpass
+import re
 import socket
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,19 +71,18 @@ def show_status(as_json: bool = JSON_OPTION) -> None:
 
 
 def verify(as_json: bool = JSON_OPTION) -> None:
-    """Prove that every file is as it was committed and identities hold; ends with 1 and names what is wrong."""
-    from surefoot.processors.lake.inspect import verify as check
+    """Prove that log and files are as they were committed and identities hold; ends with 1 and names what is wrong."""
+    from surefoot.processors.lake.inspect import prove
 
-    lake = _open(load())
-    wrong = check(lake)
+    path = load().lake_path
+    proof = prove(path)
     if as_json:
-        print_json({"lake": str(lake.path), "wrong": wrong})
+        print_json({"lake": str(path), "wrong": proof.wrong})
     else:
-        for sentence in wrong:
+        for sentence in proof.wrong:
             typer.echo(sentence, err=True)
-        files = sum(len(table.files()) for table in lake.tables())
-        typer.echo(f"{files} files of {len(lake.tables())} tables checked, {len(wrong)} problems in {lake.path}")
-    if wrong:
+        typer.echo(f"{proof.files} files of {proof.tables} tables checked, {len(proof.wrong)} problems in {path}")
+    if proof.wrong:
         raise typer.Exit(1)
 
 
@@ -116,8 +118,18 @@ def erase(
         if dry_run:
             _print({"traces": len(found.trace_ids), "rows": found.rows}, as_json)
             return
-        typer.confirm(f"Erase {sum(found.rows.values())} rows of {len(found.trace_ids)} traces for good?", abort=True)
-    _print(_do("erase", {"kind": kind, "key": key}), as_json)
+        rows = sum(found.rows.values())
+        question = (
+            f"Erase {rows} rows of {len(found.trace_ids)} traces for good?"
+            if rows
+            else f"The lake holds nothing of {kind} {key!r}. Erase what the spool may still hold of it?"
+        )
+        typer.confirm(question, abort=True)
+    answer = _do("erase", {"kind": kind, "key": key})
+    if not as_json and answer.get("record", "of an older server") is None:
+        typer.echo(f"Found 0 traces and 0 rows of {kind} {key!r}: nothing was erased, nothing was recorded.")
+        answer = {"quarantined": answer["quarantined"]}
+    _print(answer, as_json)
 
 
 def upgrade() -> None:
@@ -155,15 +167,29 @@ def _do(command: str, arguments: dict[str, Any]) -> dict[str, Any]:
     from surefoot.processors.inbox import have_done
 
     by = f"{getpass.getuser()}@{socket.gethostname()}"
-    with console_status("starting") as spinner:
-        return have_done(load(), command, arguments, by, tell=spinner.update, clock=time.time, sleep=time.sleep)
+    with _progress() as tell:
+        return have_done(load(), command, arguments, by, tell=tell, clock=time.time, sleep=time.sleep)
 
 
-def console_status(text: str) -> Any:
-    """A spinner on standard error, so that standard output stays for the answer."""
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Say on standard error what is waited for: a spinner on a terminal, else a line for each new thing."""
     from rich.console import Console
 
-    return Console(stderr=True).status(text)
+    err = Console(stderr=True)
+    if err.is_terminal:
+        with err.status("starting") as spinner:
+            yield spinner.update
+        return
+    said = ""
+
+    def tell(text: str) -> None:
+        nonlocal said
+        if (thing := re.sub(r"\d+", "", text)) != said:  # a count that goes down is no news
+            said = thing
+            typer.echo(text, err=True)
+
+    yield tell
 
 
 def _print(answer: dict[str, Any], as_json: bool) -> None:

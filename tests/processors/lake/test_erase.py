@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.segments import seal, traces
+from support.serving import SUREFOOT
 from surefoot.collector.spool import Spool
 from surefoot.processors import requests
 from surefoot.processors.errors import LakeError
@@ -177,6 +178,55 @@ def test_without_a_server_the_command_writes_the_spool_erases_and_deletes_the_by
     for path in lake.path.glob("*/date=*/*"):
         assert key not in pq.read_table(path, partitioning=None)["trace_id"].to_pylist()
     assert "waiting" not in ask(settings, "vacuum")
+
+
+@pytest.mark.parametrize(("kind", "key"), [("user", "nobody"), ("trace", "f" * 32)])
+def test_what_is_nowhere_is_said_at_once_and_leaves_no_record(lake: Lake, tmp_path: Path, kind: str, key: str) -> None:
+    fill(lake)
+    told: list[str] = []
+    hour = iter(range(0, 10**6, 3600))
+    settings = Settings(home=tmp_path)
+    said = have_done(
+        settings, "erase", {"kind": kind, "key": key}, "x", tell=told.append, clock=lambda: next(hour), sleep=_never
+    )
+    assert (said["traces"], set(said["rows"].values()), said["record"]) == (0, {0}, None)
+    assert not [text for text in told if "waiting" in text]
+    assert not (lake.path / RECORD).exists()
+
+
+def _never(seconds: float) -> None:
+    pytest.fail("there was nothing to wait for")
+
+
+def test_an_erasure_that_died_before_its_files_went_is_finished_when_asked_again(lake: Lake, tmp_path: Path) -> None:
+    """Its rows are gone already, so nothing is found; the bytes are still there."""
+    fill(lake)
+    erase(lake, Erasures(lake.path), "user", "eve", time.time(), "who died")
+    settings = Settings(home=tmp_path, reader_seconds=0.2)
+    said = ask(settings, "erase", kind="user", key="eve")
+    assert (set(said["rows"].values()), said["deleted_files"] > 0) == ({0}, True)
+    assert said["record"] == str(lake.path / RECORD)
+    assert ask(settings, "erase", kind="user", key="eve")["record"] is None
+
+
+def test_a_piped_command_says_what_it_waits_for_and_where_the_record_is(lake: Lake, tmp_path: Path) -> None:
+    fill(lake)
+    settings = Settings(home=tmp_path, reader_seconds=1.1)
+
+    def surefoot(user: str) -> subprocess.CompletedProcess[str]:
+        command = [*SUREFOOT, "lake", "erase", "--user", user, "--yes"]
+        environment = os.environ | settings.to_environment()
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+
+    done = surefoot("eve")
+    assert f"record: {lake.path / RECORD}" in done.stdout
+    waits = [line for line in done.stderr.splitlines() if "for open readers (SUREFOOT_READER_SECONDS)" in line]
+    assert len(waits) == 1
+    record = (lake.path / RECORD).read_bytes()
+    nothing = surefoot("nobody")
+    assert "Found 0 traces and 0 rows of user 'nobody': nothing was erased" in nothing.stdout
+    assert "for open readers" not in nothing.stderr
+    assert (lake.path / RECORD).read_bytes() == record
 
 
 def test_a_request_that_nobody_takes_up_is_withdrawn(lake: Lake, tmp_path: Path) -> None:

@@ -59,6 +59,13 @@ class Erasures:
             except ValueError:
                 continue
 
+    def unfinished(self, key: str) -> bool:
+        """Whether an erasure of ``key`` began whose files were not deleted yet: who asks again still waits for them."""
+        if not self._path.exists():
+            return False
+        events = [event["event"] for event in self.events() if event.get("key_hash") == self.hash_of(key)]
+        return events[-1:] == ["begun"]
+
     def hash_of(self, text: str) -> str:
         """What stands in the record for a key or a trace id."""
         if self._key is None:

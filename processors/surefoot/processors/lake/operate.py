@@ -14,8 +14,8 @@ from typing import Any, Final
 from surefoot.collector.spool import Spool
 from surefoot.processors.errors import LakeError
 from surefoot.processors.lake.compact import compact
-from surefoot.processors.lake.erase import erase
-from surefoot.processors.lake.erasures import Erasures
+from surefoot.processors.lake.erase import erase, find
+from surefoot.processors.lake.erasures import RECORD, Erasures
 from surefoot.processors.lake.lake import Lake
 from surefoot.processors.lake.vacuum import Keep, delete_unreferenced, replaced_files
 from surefoot.processors.settings import Settings
@@ -50,12 +50,17 @@ def _erase(kind: str, key: str, by: str, lake: Lake, settings: Settings, note: N
     while left := before & segments(settings):
         now = yield f"{WAITING} {len(left)} segments of the spool are in the lake"
     erasures = Erasures(lake.path)
+    quarantined = [path.name for path in Spool(settings.spool_path).quarantined()]
+    found = find(lake, kind, key)
+    if not any(found.rows.values()) and not erasures.unfinished(key):  # a typing error must not look like an erasure
+        nothing = {"deleted_files": 0, "deleted_bytes": 0, "quarantined": quarantined, "record": None}
+        return {"traces": 0, "rows": found.rows, **nothing}
     erased = erase(lake, erasures, kind, key, now, by)
     note(erased.dirty_dates)
     wait = settings.reader_seconds
     due = (yield "rows are gone") + wait  # counted from after the last commit
     while now < due:
-        now = yield f"rows are gone; their files go when open readers are done, in {due - now:.0f} s"
+        now = yield f"rows are gone; waiting {due - now:.0f} s for open readers (SUREFOOT_READER_SECONDS)"
     files = size = 0
     for table in lake.tables():
         deleted = delete_unreferenced(table, now, Keep(wait, wait, 0))
@@ -66,7 +71,8 @@ def _erase(kind: str, key: str, by: str, lake: Lake, settings: Settings, note: N
         "rows": erased.found.rows,
         "deleted_files": files,
         "deleted_bytes": size,
-        "quarantined": [path.name for path in Spool(settings.spool_path).quarantined()],
+        "quarantined": quarantined,
+        "record": str(lake.path / RECORD),
     }
 
 

@@ -107,8 +107,8 @@ class Sender:
         why = getattr(error, "verify_message", "") or error.reason or str(error)
         return (
             f"No TLS connection to the collector at {self._url}: {why}. Set SUREFOOT_TLS_CERTIFICATE to the "
-            "certificate file that the server was started with. If it asks for client certificates, stop it and import again: "
-            "without a running server the command does all of it itself."
+            "certificate file that the server was started with. If it asks for client certificates, stop it and "
+            "import again: without a running server the command does all of it itself."
         )
 
     def _not_let_in(self, unit: Unit, status: int, body: bytes) -> str:

@@ -65,7 +65,6 @@ FRAMEWORKS = {
     "google_adk": Framework(
         ("google-adk>=2.13,<3",),
         helper_tool="helper",
-        tells_cancellation=False,  # its spans end as if all were well
     ),
 }
 

@@ -22,6 +22,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import set_span_in_context
 
 from surefoot.instrumentation import emit, semconv
+from surefoot.instrumentation.cancellations import Cancellations
 from surefoot.instrumentation.cleaning import Cleaner
 from surefoot.instrumentation.sender import Limits, Sender
 
@@ -108,16 +109,21 @@ class SpanDelivery(SpanProcessor):
         )
         self._export = Export(exporter, export, SpanExportResult.SUCCESS)
         self.sender: Sender[ReadableSpan] = Sender(SPANS, self._export, limits)
+        self._cancellations = Cancellations()
 
     @property
     def trouble(self) -> str | None:
         """Why something did not arrive, as far as it is known."""
         return self._export.trouble or self.sender.reason
 
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:  # noqa: ARG002 - the interface's
+        """Remember what was being handled when the span began."""
+        self._cancellations.begin(span)
+
     def on_end(self, span: ReadableSpan) -> None:
         """Queue a span that was sampled."""
         if span.context is not None and span.context.trace_flags.sampled:
-            self.sender.put(span)
+            self.sender.put(self._cancellations.told(span))
 
     def force_flush(self, timeout_millis: int | None = None) -> bool:
         """Deliver what has ended so far; False if that took longer than the limit or something did not arrive."""

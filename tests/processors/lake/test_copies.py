@@ -25,14 +25,17 @@ from surefoot.processors.writer import Writer
 Rows = Callable[..., pa.Table]
 
 
-def call(*, ended: int, **attributes: str) -> Record:
+DAY = 86_400_000_000_000
+
+
+def call(started: int = RECEIVED, /, *, ended: int, **attributes: str) -> Record:
     """A request with one model call, always the same one, as far as its sender knew it."""
     request = ExportTraceServiceRequest()
     span = (
         request.resource_spans.add()
         .scope_spans.add()
         .spans.add(
-            trace_id=b"t" * 16, span_id=b"s" * 8, name="call", start_time_unix_nano=RECEIVED, end_time_unix_nano=ended
+            trace_id=b"t" * 16, span_id=b"s" * 8, name="call", start_time_unix_nano=started, end_time_unix_nano=ended
         )
     )
     for key, value in attributes.items():
@@ -72,6 +75,23 @@ def test_the_richer_copy_of_a_span_takes_the_place_of_the_poorer(lake: Lake, tmp
     assert verify(lake) == []
 
 
+@pytest.mark.parametrize(
+    "starts", [(RECEIVED, RECEIVED - DAY), (RECEIVED - DAY, RECEIVED), (0, RECEIVED), (RECEIVED, 0)]
+)
+def test_the_richer_copy_wins_also_on_another_date(lake: Lake, tmp_path: Path, starts: tuple[int, int]) -> None:
+    poor, rich = starts
+    write(
+        lake,
+        Spool(tmp_path / "spool"),
+        call(poor, ended=RECEIVED + 5, **BARE),
+        call(rich, ended=RECEIVED + 5, **FULL),
+        call(poor, ended=RECEIVED + 5, **BARE),
+    )
+    found = lake.read("spans", ["start_unix_nano", "response_model"]).to_pylist()
+    assert found == [{"start_unix_nano": rich, "response_model": "m"}]
+    assert verify(lake) == []
+
+
 def test_a_later_end_counts_more_than_attributes(lake: Lake, tmp_path: Path) -> None:
     write(lake, Spool(tmp_path / "spool"), call(ended=RECEIVED + 5, **FULL), call(ended=RECEIVED + 9, **BARE))
     assert lake.read("spans", ["end_unix_nano"])["end_unix_nano"].to_pylist() == [RECEIVED + 9]
@@ -90,15 +110,16 @@ def test_a_richer_copy_is_news_and_its_neighbours_are_not(lake: Lake, tmp_path: 
     assert lake.read("spans").num_rows == 3
 
 
+@pytest.mark.parametrize("started", [RECEIVED, RECEIVED - DAY])
 @pytest.mark.parametrize("call_number", [1, 2])
 def test_a_writer_that_dies_while_it_replaces_a_copy_goes_on(
-    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call_number: int
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call_number: int, started: int
 ) -> None:
     from surefoot.processors import writer as module
 
     spool = Spool(tmp_path / "spool")
     write(lake, spool, call(ended=RECEIVED + 5, **BARE, gen_ai__output__messages='["poor"]'))
-    seal(spool, [call(ended=RECEIVED + 6, **FULL)])
+    seal(spool, [call(started, ended=RECEIVED + 6, **FULL)])
     calls, real = 0, supersede
 
     def dies(*arguments: Any) -> Any:

@@ -43,6 +43,7 @@ def _batch(pairs: list[tuple[int, int]], arrival: int) -> pa.Table:
                 "span_id": SPAN_IDS[span],
                 "start_time": datetime.combine(DAY + timedelta(days=start), time(3), UTC),
                 "date": date_of,
+                "received_at": datetime.combine(DAY + timedelta(days=arrival), time(12), UTC),
             }
         )
     return pa.Table.from_pylist(rows, schema=TABLES["spans"])
@@ -100,7 +101,8 @@ def test_new_spans_of_a_known_date_ask_the_lake_nothing(lake: Lake, rows: Rows) 
     def batch(first: int) -> pa.Table:
         start = datetime.combine(DAY, time(1), UTC)
         ids = (
-            {"trace_id": f"{n:032x}", "span_id": f"{n:016x}", "start_time": start} for n in range(first, first + 500)
+            {"trace_id": f"{n:032x}", "span_id": f"{n:016x}", "start_time": start, "received_at": start}
+            for n in range(first, first + 500)
         )
         return rows("spans", ids)
 
@@ -143,3 +145,51 @@ def test_a_hash_does_not_depend_on_its_neighbours(encode: bool) -> None:
     assert len(set(hashes.tolist())) == whole.num_rows
     for first in range(0, whole.num_rows, 5):
         assert identity_hashes(whole.slice(first, 3)).tolist() == hashes[first : first + 3].tolist()
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("starts", [(0, -1), (-1, 0), (0, None), (None, 0), (-8, 1), (1, -8), (90, 0), (0, 90)])
+@pytest.mark.parametrize("later", [0, 8])
+def test_a_copy_with_another_start_is_a_copy(
+    lake: Lake, starts: tuple[int | None, int | None], later: int, restart: bool
+) -> None:
+    """``starts`` are days from the first arrival, None is no start at all; the second copy comes ``later``."""
+
+    def copy(start: int | None, arrival: int, ended: int) -> pa.Table:
+        began = datetime(1970, 1, 1, tzinfo=UTC) if start is None else datetime.combine(DAY, time(3), UTC)
+        began += timedelta(days=start or 0)
+        row = {
+            "trace_id": TRACE_IDS[0],
+            "span_id": SPAN_IDS[0],
+            "start_time": began,
+            "date": max(DAY + timedelta(days=arrival - 8), min(DAY + timedelta(days=arrival + 1), began.date())),
+            "received_at": datetime.combine(DAY + timedelta(days=arrival), time(12), UTC),
+            "end_unix_nano": ended,
+        }
+        return pa.Table.from_pylist([row], schema=TABLES["spans"])
+
+    keeper = IdentityFilter(lake)
+    first = keeper.sift(copy(starts[0], 0, 5)).rows
+    keeper.remember(first, lake.commit("spans", first, app_id="w", app_version=0))
+    if restart:
+        keeper = IdentityFilter(lake)
+    assert keeper.sift(copy(starts[1], later, 5)).rows.num_rows == 0
+    richer = keeper.sift(copy(starts[1], later, 6))
+    assert richer.rows.num_rows == 1
+    assert richer.poorer["date"].to_pylist() == first["date"].to_pylist()
+
+
+def test_recent_dates_beyond_the_budget_are_left_out_the_oldest_first_and_read_once(lake: Lake) -> None:
+    def arrived(age: int, first: int) -> pa.Table:
+        day = DAY - timedelta(days=age)
+        at = datetime.combine(day, time(3), UTC)
+        ids = ({"trace_id": f"{n:032x}", "span_id": f"{n:016x}"} for n in range(first, first + 10))
+        rows = [{**row, "start_time": at, "received_at": at, "date": day} for row in ids]
+        return pa.Table.from_pylist(rows, schema=TABLES["spans"])
+
+    for age in range(4):
+        lake.commit("spans", arrived(age, age * 10), app_id="w", app_version=age)
+    keeper = IdentityFilter(lake, budget=8 * 35)
+    for first in (100, 110):
+        assert keeper.sift(arrived(0, first)).rows.num_rows == 10
+    assert [keeper.sift(arrived(0, age * 10)).rows.num_rows for age in range(4)] == [0, 0, 0, 10]

@@ -285,3 +285,42 @@ def test_a_large_file_is_not_moved_with_every_merge(lake: Lake, rows: Rows) -> N
     assert len(compact(table, 1 << 30, min_files=5).files) == 8
     table.refresh()
     assert large in table.files()
+
+
+def test_a_clock_that_jumps_ahead_expires_nothing_until_it_has_stood_for_a_day(
+    lake: Lake, rows: Rows, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    def spans_after(now: float) -> tuple[int, int]:
+        """How many are left, and how many only because the clock is not believed."""
+        done = next(report for report in upkeep(lake, settings, now) if report.table == "spans")
+        return lake.read("spans").num_rows, done.doubted_rows
+
+    lake.commit("spans", rows("spans", [{"date": TODAY}]), app_id="w", app_version=0)
+    now, ahead = time.time(), time.time() + 400 * DAY
+    assert spans_after(ahead) == (1, 1)
+    assert "the clock is 400.0 days ahead" in caplog.text
+    # What arrives meanwhile has dates of the wrong clock, which prove nothing.
+    late = [{"date": TODAY + timedelta(days=392)}]
+    lake.commit("spans", rows("spans", late), app_id="w", app_version=1)
+    assert spans_after(ahead + 0.9 * DAY) == (2, 1)
+    assert spans_after(now + 60) == (2, 0)  # put right: the doubt is forgotten
+    assert spans_after(ahead + 2 * DAY) == (2, 1)
+    assert spans_after(ahead + 3.1 * DAY) == (1, 0)  # it stands: a server that was off for so long, or a quiet lake
+
+
+def test_a_quiet_lake_goes_on_to_expire(lake: Lake, rows: Rows, settings: Settings) -> None:
+    lake.commit("contents", rows("contents", [{"date": TODAY}]), app_id="w", app_version=0)
+    now = time.time()
+    for day in range(9):
+        upkeep(lake, settings, now + day * DAY)
+        assert lake.read("contents").num_rows == (day <= settings.retention_days_contents)
+
+
+def test_a_server_that_runs_once_a_week_expires_too(lake: Lake, rows: Rows, settings: Settings) -> None:
+    lake.commit("contents", rows("contents", [{"date": TODAY}]), app_id="w", app_version=0)
+    now = time.time()
+    left = []
+    for week in range(4):
+        upkeep(lake, settings, now + week * 7 * DAY)
+        left.append(lake.read("contents").num_rows)
+    assert left == [1, 1, 0, 0]

@@ -1,25 +1,26 @@
 """Drop spans that the lake holds already: a resent request changes no count anywhere, and the richer copy wins.
 
-The identity of a span is ``(trace_id, span_id)``, never ``span_id`` alone; its copies have the same start. Contract:
-the answer is exact. Memory holds a 64-bit hash of every identity of the recent partitions; a hash that is not there
-proves that the span is new, one that is there only asks the question, and the lake's own rows answer it. Rule: an
-identity is remembered when its rows are committed, never before: a filter ahead of the table would drop the retry of a
-commit that failed.
+The identity of a span is ``(trace_id, span_id)``, never ``span_id`` alone and never its start. Contract: the answer is
+exact for copies with the same start; a copy with another start is found in every date from 16 days before its arrival
+on, newest first, as far as the budget reaches. Memory holds a 64-bit hash of every identity of those partitions; a hash
+that is not there proves that the span is new, one that is there only asks the question, and the lake's own rows answer
+it. Rule: an identity is remembered when its rows are committed, never before: a filter ahead of the table would drop
+the retry of a commit that failed.
 
 Some libraries send a span twice, first without its answer. The copy with the later end is the richer one, and of two
 with the same end the one with more attributes. A richer copy of a span in the lake passes the filter and is named as
 such, for ``lake.supersede`` to put it in the old one's place.
 
-A partition is read into memory when a span of its date first comes, and forgotten, least recently used first, when all
-of them exceed the budget; spans of a partition that alone exceeds it are asked for in the lake. The filter follows the
-table's log, so what another process added counts too. A start too far from its arrival was moved to another ``date``
-that depends on the arrival, so copies of one span can lie in two partitions; such spans are asked for in both.
+The partitions of the last days are read into memory when the first spans come, and forgotten, least recently used
+first, when all of them exceed the budget; spans of a date that alone exceeds it are asked for in the lake. The filter
+follows the table's log, so what another process added counts too. A start too far from its arrival was moved to another
+``date`` that depends on the arrival, so copies of one span can lie in two partitions; such spans are asked for in both.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -39,7 +40,7 @@ from surefoot.processors.lake.table import PARTITION
 # A copy lies between the earliest start or date and the latest date, or, from the future of its arrival, before.
 # `richer`: than every copy in the lake. Files from before format 2 do not tell their spans' attributes.
 _PRESENT: Final = """
-SELECT place, trace_id, span_id, any_value(held.date) AS date, bool_and(coalesce(
+SELECT place, trace_id, span_id, unnest(list(DISTINCT held.date)) AS date, bool_and(coalesce(
     asked.ended > held.end_unix_nano OR asked.ended = held.end_unix_nano AND asked.sent > held.attribute_count, false
 )) AS richer
 FROM asked JOIN (
@@ -48,11 +49,13 @@ FROM asked JOIN (
     SELECT trace_id, span_id, date, end_unix_nano, attribute_count FROM {table}
     WHERE date < $first AND start_time >= $first::DATE::TIMESTAMPTZ
 ) AS held USING (trace_id, span_id)
-GROUP BY ALL
+GROUP BY place, trace_id, span_id
 """
 
 Hashes = npt.NDArray[np.uint64]
 
+# `date` lies within 8 days before its span's arrival, so a copy that came up to 8 days ago is found wherever it lies.
+REACH: Final = timedelta(days=16)
 _IDENTITY: Final = ["trace_id", "span_id"]
 _POORER: Final = pa.schema([("trace_id", pa.string()), ("span_id", pa.string()), (PARTITION, pa.date32())])
 _DIGITS: Final = {"trace_id": 32, "span_id": 16}
@@ -65,6 +68,7 @@ class Generation:
 
     def __init__(self) -> None:
         self._runs: list[Hashes] = []
+        self.with_strays = False  # spans that start in the partition and lie in another one are in, too
 
     def __len__(self) -> int:
         return sum(len(run) for run in self._runs)
@@ -90,6 +94,10 @@ class Generation:
                 found[order] |= run[places] == asked
         return found
 
+    def runs(self) -> list[Hashes]:
+        """All of them."""
+        return self._runs
+
 
 class Sifted(NamedTuple):
     """What is left of a batch, and the trace_id, span_id and date of those in the lake that it is to replace."""
@@ -99,7 +107,7 @@ class Sifted(NamedTuple):
 
 
 class IdentityFilter:
-    """What the raw table ``table`` holds of recent dates. ``budget`` is in bytes; 8 of them per span."""
+    """What the raw table ``table`` holds of recent dates. ``budget`` is in bytes: 8 a span, and an eighth on top."""
 
     def __init__(self, lake: Lake, table: str = "spans", budget: int = 512 << 20) -> None:
         self.duplicates = 0  # rows so far that were dropped here or in the lake
@@ -108,24 +116,29 @@ class IdentityFilter:
         self._table = table
         self._capacity = budget // 8
         self._generations: OrderedDict[date, Generation] = OrderedDict()  # least recently used first
+        self._too_large: set[date] = set()  # there was no room for these; read again for spans of the date only
+        # One byte for a slot of hashes: nearly every new one is in a slot without any, and then no date is searched.
+        self._slot_bits = max(1, self._capacity.bit_length() - 1)
+        self._taken = np.zeros(1 << self._slot_bits, dtype=np.bool_)
         self._version = -1  # of the table; the generations hold all that it has up to there
         self._own: set[Path] = set()  # files whose identities were remembered without reading them
 
     def sift(self, rows: pa.Table) -> Sifted:
         """The rows that the table does not hold, or holds in a poorer copy, once each and in their order.
 
-        Needs the columns trace_id, span_id, start_time, date, end_unix_nano and attributes.
+        Needs the columns trace_id, span_id, start_time, received_at, date, end_unix_nano and attributes.
         """
         if rows.num_rows == 0:
             return Sifted(rows, _POORER.empty_table())
         self._follow()
         hashes = identity_hashes(rows)
         gone = _repeated(rows, hashes)
-        suspects = self._suspects(rows, hashes) & ~gone
+        suspects, days = self._suspects(rows, hashes)
+        suspects &= ~gone
         poorer = _POORER.empty_table()
         if suspects.any():
             self.asked += int(suspects.sum())
-            held = self._in_lake(rows, suspects)
+            held = self._in_lake(rows, suspects, days)
             richer = held["richer"]
             gone[held["place"].filter(pc.invert(richer)).to_numpy()] = True
             poorer = held.filter(richer).select(_POORER.names).cast(_POORER)
@@ -161,44 +174,92 @@ class IdentityFilter:
     def _add(self, rows: pa.Table, hashes: Hashes) -> None:
         dates, started = rows[PARTITION], rows["start_time"].cast(pa.date32())
         for day in {*dates.unique().to_pylist(), *started.unique().to_pylist()} & self._generations.keys():
-            self._generations[day].add(hashes[_mask(pc.or_(pc.equal(dates, day), pc.equal(started, day)))])
+            self._keep(self._generations[day], hashes[_mask(pc.or_(pc.equal(dates, day), pc.equal(started, day)))])
         self._shrink(keep=None)
 
-    def _suspects(self, rows: pa.Table, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Rows that may be in the table: their hash is known, or nothing in memory can clear them."""
+    def _keep(self, generation: Generation, hashes: Hashes) -> None:
+        generation.add(hashes)
+        self._taken[self._slots(hashes)] = True
+
+    def _slots(self, hashes: Hashes) -> Hashes:
+        slots: Hashes = hashes >> np.uint64(64 - self._slot_bits)
+        return slots
+
+    def _suspects(self, rows: pa.Table, hashes: Hashes) -> tuple[npt.NDArray[np.bool_], set[date]]:
+        """Rows that may be in the table: their hash is known, or nothing in memory can clear them.
+
+        With the dates, beside the rows' own, that their hashes are known of.
+        """
         suspects = ~_mask(pc.equal(rows["start_time"].cast(pa.date32()), rows[PARTITION]))
         for day in rows[PARTITION].unique().to_pylist():
             of_day = _mask(pc.equal(rows[PARTITION], day)) & ~suspects
             if not of_day.any():
                 continue
             generation = self._generation(day)
+            if generation is not None:
+                of_day &= self._taken[self._slots(hashes)]
             suspects[of_day] = True if generation is None else generation.holds(hashes[of_day])
-        return suspects
+        self._read_recent(pc.min(rows["received_at"]).cast(pa.date32()).as_py() - REACH)
+        places = np.flatnonzero(self._taken[self._slots(hashes)])
+        asked, days = hashes[places], set()
+        for day, generation in self._generations.items():
+            known = places[generation.holds(asked)]
+            if len(known):
+                suspects[known] = True
+                days.add(day)
+        return suspects, days
+
+    def _read_recent(self, first: date) -> None:
+        """Have the partitions from ``first`` on in memory, newest first, while there is room; forget older ones."""
+        past = [day for day in self._generations if day < first]
+        for day in past:
+            del self._generations[day]
+        if past:
+            self._taken[:] = False
+            for run in (run for generation in self._generations.values() for run in generation.runs()):
+                self._taken[self._slots(run)] = True
+        rows: Counter[date] = Counter()
+        for file in self._lake.table(self._table).files().values():
+            if file.date >= first and file.date not in self._generations and file.date not in self._too_large:
+                rows[file.date] += file.rows
+        room = self._capacity - sum(map(len, self._generations.values()))
+        for day in sorted(rows, reverse=True):
+            if rows[day] > room:
+                self._too_large.add(day)
+            elif (generation := self._read_date(day)) is not None:
+                self._generations.move_to_end(day, last=False)  # the oldest is the first to be forgotten
+                room -= len(generation)
 
     def _generation(self, day: date) -> Generation | None:
-        """The hashes of the partition, read now if need be; None when they exceed the budget alone."""
-        if day in self._generations:
-            self._generations.move_to_end(day)
-            return self._generations[day]
+        """The hashes of the partition and of spans that start in it; None when they exceed the budget alone."""
+        generation = self._generations[day] if day in self._generations else self._read_date(day)
+        if generation is None:
+            return None
+        self._generations.move_to_end(day)
+        if not generation.with_strays:
+            # From the future of their arrival, filed under an earlier date. Zone maps skip nearly every row group.
+            begin = datetime.combine(day, time.min, UTC)
+            strays = self._lake.read(
+                self._table,
+                _IDENTITY,
+                "date < ? AND start_time >= ? AND start_time < ?",
+                [day, begin, begin + timedelta(days=1)],
+            )
+            self._keep(generation, identity_hashes(strays))
+            generation.with_strays = True
+        self._shrink(keep=day)
+        return generation
+
+    def _read_date(self, day: date) -> Generation | None:
+        """Read the partition into memory; None when it exceeds the budget alone."""
         handle = self._lake.table(self._table)
         files = [file for file in handle.files().values() if file.date == day]
         if sum(file.rows for file in files) > self._capacity:
             return None
-        generation = Generation()
+        generation = self._generations[day] = Generation()
         for file in files:
             for rows in _identities(handle.path / file.path):
-                generation.add(identity_hashes(rows))
-        # Spans from the future of their arrival, filed under an earlier date. Zone maps skip nearly every row group.
-        begin = datetime.combine(day, time.min, UTC)
-        strays = self._lake.read(
-            self._table,
-            _IDENTITY,
-            "date < ? AND start_time >= ? AND start_time < ?",
-            [day, begin, begin + timedelta(days=1)],
-        )
-        generation.add(identity_hashes(strays))
-        self._generations[day] = generation
-        self._shrink(keep=day)
+                self._keep(generation, identity_hashes(rows))
         return generation
 
     def _shrink(self, keep: date | None) -> None:
@@ -207,11 +268,13 @@ class IdentityFilter:
             if oldest == keep:
                 return
             del self._generations[oldest]
+            self._too_large.add(oldest)
 
-    def _in_lake(self, rows: pa.Table, suspects: npt.NDArray[np.bool_]) -> pa.Table:
+    def _in_lake(self, rows: pa.Table, suspects: npt.NDArray[np.bool_], others: set[date]) -> pa.Table:
         """Those of the suspects that the table really holds: compared as text, in the partitions where they can be.
 
-        Columns: place among ``rows``, trace_id, span_id, date of the held copy, richer.
+        Those are the rows' own, and ``others``. Columns: place among ``rows``, trace_id, span_id, date of a held copy,
+        richer.
         """
         chosen = rows.select([*_IDENTITY, "start_time", PARTITION, "end_unix_nano", "attributes"]).filter(
             pa.array(suspects)
@@ -224,7 +287,7 @@ class IdentityFilter:
                 "sent": _attribute_counts(chosen),
             }
         )
-        days = [day for name in ("start_time", PARTITION) for day in _days(chosen[name])]
+        days = [*others, *(day for name in ("start_time", PARTITION) for day in _days(chosen[name]))]
         first = min((day for day in days if day is not None), default=date.min) if None not in days else date.min
         views.set_files(self._lake.con, self._lake.table(self._table))
         con = self._lake.con

@@ -2,6 +2,7 @@
 
 Safe beside writers that do not know of it: compaction and retention are ordinary commits, deletion only touches what no
 version names. Everything it did is in what it returns; a call that dies in the middle is finished by the next one.
+Rows grow old by a clock that is believed, see :mod:`surefoot.processors.lake.clock`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
+from surefoot.processors.lake.clock import believed
 from surefoot.processors.lake.commit import commit
 from surefoot.processors.lake.compact import UPKEEP, compact, next_version
 from surefoot.processors.lake.lake import Lake
@@ -40,6 +42,7 @@ class TableUpkeep:
     duplicate_rows: int  # that compaction found; 0 as long as the filters before the table work
     expired_files: int
     expired_rows: int
+    doubted_rows: int  # that would have expired by a clock that has jumped ahead and is not believed yet
     early_rows: int  # of those, the ones that went before their time because of the disk budget
     deleted_files: int
     deleted_bytes: int
@@ -56,15 +59,17 @@ def upkeep(
     Files that were replaced until ``erased_at`` may hold erased rows, so they stay no longer than they must.
     """
     done = []
+    known = believed(lake, now)
     keep_seconds = settings.vacuum_hours * 3600.0
     keep = Keep(keep_seconds, settings.reader_seconds, settings.replaced_bytes, erased_at)
     early: dict[str, list[int]] = {}
     if settings.max_lake_bytes is not None and disk_bytes(lake) > settings.max_lake_bytes:
         keep = replace(keep, most_bytes=0)
-        early = expire_early(lake, settings.max_lake_bytes, now)
+        early = expire_early(lake, settings.max_lake_bytes, known)
     for table in lake.tables():
         gone = early.get(table.name, [])
-        expired = gone + expire(table, retention_days(table.name, settings), now)
+        days = retention_days(table.name, settings)
+        expired = gone + expire(table, days, known)
         compacted = compact(table, budget)
         compacted_bytes = sum(file.size for file in compacted.files)
         budget -= compacted_bytes
@@ -79,6 +84,7 @@ def upkeep(
                 duplicate_rows=compacted.twice,
                 expired_files=len(expired),
                 expired_rows=sum(expired),
+                doubted_rows=sum(file.rows for file in older(table, days, now)),
                 early_rows=sum(gone),
                 deleted_files=len(deleted),
                 deleted_bytes=sum(size for _, size in deleted),
@@ -135,8 +141,13 @@ def retention_days(table: str, settings: Settings) -> int:
 def expire(table: Table, days: int, now: float) -> list[int]:
     """Take partitions older than ``days`` out of the table; returns the rows of each file that went."""
     table.refresh()
+    return _remove(table, older(table, days, now))
+
+
+def older(table: Table, days: int, now: float) -> list[DataFile]:
+    """The table's files with rows that are older than ``days``."""
     oldest = first_day(days, now)
-    return _remove(table, [file for file in table.files().values() if file.date < oldest])
+    return [file for file in table.files().values() if file.date < oldest]
 
 
 def _remove(table: Table, files: list[DataFile]) -> list[int]:

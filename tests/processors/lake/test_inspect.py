@@ -208,6 +208,15 @@ def test_what_a_log_lost_shows_after_its_list_was_published_anew(lake: Lake, run
     assert "2.json: says that the table holds 2 files" in said
 
 
+def test_opening_says_that_the_end_of_a_log_was_lost(lake: Lake, runs: Rows) -> None:
+    for version in range(2):
+        lake.commit("runs", runs(f"r{version}"), app_id="w", app_version=version)
+    assert Lake.open(lake.path).repairs == ()
+    _entry(lake.path / "runs" / "_delta_log", 2).unlink()
+    [said] = Lake.open(lake.path).repairs
+    assert "ends with version 1, but version 2 was published" in said
+
+
 def test_a_log_that_was_summed_up_and_cleaned_is_whole_until_its_checkpoint_is_damaged(lake: Lake, runs: Rows) -> None:
     table = lake.table("runs")
     for version in range(3):

@@ -146,7 +146,7 @@ def test_a_folder_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_reading_does_not_create(tmp_path: Path) -> None:
-    with pytest.raises(LakeNotFoundError, match="`surefoot serve` creates one"):
+    with pytest.raises(LakeNotFoundError, match="`surefoot serve` or `surefoot import` creates one"):
         Lake.open(tmp_path / "nowhere", create=False)
     assert not (tmp_path / "nowhere").exists()
 

@@ -57,14 +57,6 @@ def read_published(table: Path) -> Published:
 
 def check_log(log: Path, published: int) -> History:
     """Look through the log in the folder ``log``, which must reach the version ``published`` at least."""
-    while True:
-        pointer = _pointer(log)
-        history = _check(log, published)
-        if not history.wrong or pointer == _pointer(log):  # else upkeep summed up and cleaned meanwhile
-            return history
-
-
-def _check(log: Path, published: int) -> History:
     wrong, start = _checkpoint(log)
     found = sorted(int(path.stem) for path in log.glob("*.json") if path.stem.isdigit())
     last = max(found, default=-1)
@@ -75,8 +67,9 @@ def _check(log: Path, published: int) -> History:
         try:
             actions = _actions(path)
         except FileNotFoundError:
-            missing.append(version)
-            holds = None
+            if version >= start:  # an older one was cleaned meanwhile
+                missing.append(version)
+                holds = None
             continue
         except (OSError, ValueError) as error:
             wrong.append(f"{path}: {error}; {_SAVE}")
@@ -121,7 +114,8 @@ def _after(actions: list[dict[str, Any]], before: Holds | None) -> tuple[Holds |
     return Holds(before.files + len(added) - len(removed), before.size + sum(added) - sum(removed)), counted
 
 
-def _pointer(log: Path) -> bytes | None:
+def pointer(log: Path) -> bytes | None:
+    """What names the last checkpoint; as long as it stays the same, nothing of the log is cleaned."""
     try:
         return (log / "_last_checkpoint").read_bytes()
     except FileNotFoundError:
@@ -130,11 +124,11 @@ def _pointer(log: Path) -> bytes | None:
 
 def _checkpoint(log: Path) -> tuple[list[str], int]:
     """What is wrong with the last checkpoint, and the version from which the entries must be there."""
-    pointer = _pointer(log)
-    if pointer is None:
+    named = pointer(log)
+    if named is None:
         return [], 0
     try:
-        version = int(json.loads(pointer)["version"])
+        version = int(json.loads(named)["version"])
     except (ValueError, KeyError, TypeError):
         first = min((int(path.stem) for path in log.glob("*.json") if path.stem.isdigit()), default=0)
         return [f"{log / '_last_checkpoint'}: is damaged; opening the lake for writing sets it aside"], first

@@ -24,7 +24,7 @@ from surefoot.processors.errors import LakeError, LakeFormatError
 from surefoot.processors.lake import views
 from surefoot.processors.lake.compact import SMALL_BYTES
 from surefoot.processors.lake.durable import checksum, stamp_of
-from surefoot.processors.lake.history import Holds, Published, check_log, read_published
+from surefoot.processors.lake.history import Holds, Published, check_log, pointer, read_published
 from surefoot.processors.lake.lake import MARKER, Lake, check_marker
 from surefoot.processors.lake.schema import TABLES
 from surefoot.processors.lake.table import CURRENT, DataFile, Table
@@ -142,6 +142,14 @@ def prove(path: Path) -> Proof:
 
 def _opened(path: Path, name: str) -> tuple[Table | None, list[str]]:
     """The table, if its log can be read, and what is wrong with its log and its published list."""
+    while True:
+        before = pointer(path / "_delta_log")
+        table, wrong = _open(path, name)
+        if not wrong or before == pointer(path / "_delta_log"):  # else upkeep summed up and cleaned meanwhile
+            return table, wrong
+
+
+def _open(path: Path, name: str) -> tuple[Table | None, list[str]]:
     if not (path / "_delta_log").is_dir():
         return None, [f"{path}: the table is missing; `surefoot serve` creates an empty one, a backup has its rows"]
     wrong = []

@@ -21,6 +21,7 @@ from surefoot.processors.errors import LakeError, LakeFormatError, LakeNotFoundE
 from surefoot.processors.lake import views
 from surefoot.processors.lake.commit import Commit, commit
 from surefoot.processors.lake.durable import exclusive, make_folder, sync, write_file
+from surefoot.processors.lake.history import read_published
 from surefoot.processors.lake.lease import lease
 from surefoot.processors.lake.recovery import repair
 from surefoot.processors.lake.schema import FORMAT, TABLES
@@ -79,7 +80,7 @@ class Lake:
 
     def __init__(self, path: Path, tables: dict[str, Table], repairs: Sequence[str]) -> None:
         self.path = path
-        self.repairs = tuple(repairs)  # what opening had to put right, a sentence each
+        self.repairs = tuple(repairs)  # what opening had to put right or found lost, a sentence each
         self._tables = tables
         self._con: duckdb.DuckDBPyConnection | None = None
 
@@ -279,10 +280,23 @@ def _set_up(path: Path, name: str, schema: pa.Schema, repairs: list[str]) -> Tab
             table.publish()
         return table
     with exclusive(path / "_commit.lock"):
-        repairs += repair(path / "_delta_log")
+        repaired = repair(path / "_delta_log")
         table = Table.create(name, path, schema)
+        repairs += repaired or _lost(table)
         if table.add_missing_columns() or not table.blank_path.exists():
             table.write_blank()
         table.sync_log()
         table.publish()
     return table
+
+
+def _lost(table: Table) -> list[str]:
+    """Whether the log ends before what was published; publishing anew removes the trace of it, so it is said now."""
+    try:
+        published = read_published(table.path).version
+    except (OSError, ValueError):
+        return []  # it is not synced, so a power loss may empty it; it is written anew
+    if published <= table.version:
+        return []
+    ends = f"{table.log_path} ends with version {table.version}, but version {published} was published"
+    return [f"{ends}: the commits after it are lost; restore the table from a backup"]

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import difflib
 import json
-import pickle
 import re
 import resource
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
 import duckdb
 
-from surefoot.errors import SurefootError
-from surefoot.processors.errors import QueryError
-from surefoot.processors.lake import views
+from surefoot.processors.errors import LakeError, QueryError
+from surefoot.processors.lake import values, views
 from surefoot.processors.lake.console import Result, words
 from surefoot.processors.lake.lake import Lake
 
@@ -37,12 +36,14 @@ def main() -> None:
     wanted = _HEAP_BYTES if hard == resource.RLIM_INFINITY else min(hard, _HEAP_BYTES)
     resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
     asked = json.load(sys.stdin)
-    outcome: Result | SurefootError
     try:
-        outcome = _answer(Path(asked["lake"]), asked["sql"], asked["seconds"], asked["max_rows"], asked["memory"])
-    except SurefootError as error:
-        outcome = error
-    sys.stdout.buffer.write(pickle.dumps(outcome))
+        answer = _answer(Path(asked["lake"]), asked["sql"], asked["seconds"], asked["max_rows"], asked["memory"])
+        told = values.dumps({field.name: getattr(answer, field.name) for field in fields(answer)})
+    except TypeError as error:
+        told = values.dumps({"error": QueryError.__name__, "message": str(error)})
+    except (QueryError, LakeError) as error:
+        told = values.dumps({"error": type(error).__name__, "message": str(error)})
+    sys.stdout.buffer.write(told)
 
 
 def _answer(lake_path: Path, sql: str, seconds: float, max_rows: int | None, memory: str) -> Result:

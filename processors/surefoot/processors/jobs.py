@@ -71,7 +71,7 @@ class Jobs:
                 "erased_again_rows": self._sweep.rows,
             },
         )
-        if now >= self._upkeep_due:
+        if not self._upkeep_due - UPKEEP_SECONDS <= now < self._upkeep_due:  # a clock may be put back, too
             self._last_upkeep = [asdict(done) for done in self._upkeep(now)]
             self._upkeep_due = now + UPKEEP_SECONDS
 

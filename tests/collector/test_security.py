@@ -9,6 +9,7 @@ import os
 import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,8 +123,14 @@ def test_without_a_token_grpc_is_unauthenticated_before_the_request_is_read(guar
         code, status = refusal(lambda: channel.unary_unary(METHODS[Signal.TRACES])(b"", timeout=30))
         assert (code, status.code) == (grpc.StatusCode.UNAUTHENTICATED, UNAUTHENTICATED)
         silent = channel.stream_unary(METHODS[Signal.TRACES])
-        never: Iterator[bytes] = iter(lambda: eventually("never", lambda: None, 300), b"")
-        assert refusal(lambda: silent(never, timeout=30))[0] is grpc.StatusCode.UNAUTHENTICATED
+        ended = threading.Event()
+
+        def nothing() -> Iterator[bytes]:
+            ended.wait(60)
+            yield from ()
+
+        assert refusal(lambda: silent(nothing(), timeout=30))[0] is grpc.StatusCode.UNAUTHENTICATED
+        ended.set()
     refused = eventually("a count", lambda: [r for r in guarded.running.status["refusals"] if r["transport"] == "grpc"])
     assert {(r["what"], r["reason"]) for r in refused} == {("requests", "unauthenticated")}
 

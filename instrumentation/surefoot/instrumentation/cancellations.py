@@ -3,8 +3,8 @@
 OpenTelemetry records exceptions and a cancellation is none, so a cancelled run of pydantic-ai, Google ADK or
 openai-agents looks as if all had gone well. A span ends while the cancellation passes through the code around it, so
 that is when it can be seen. Rule: only what passes through counts, and not what was being handled before the span
-began, or work that cleans up after a cancellation would be cancelled too. The closing of a generator counts for nothing:
-frameworks close theirs when all went well.
+began, or work that cleans up after a cancellation would be cancelled too. The closing of a generator counts for
+nothing: frameworks close theirs when all went well.
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ def test_langfuse_15026_one_bad_span_costs_no_other(server: Server) -> None:
     assert sorted(row["name"] for row in rows) == ["good", "no value"]
 
 
-def test_every_report_has_a_test_where_this_module_says(tmp_path: Path) -> None:
+def test_every_report_has_a_test_where_this_module_says() -> None:
     root = Path(__file__).parents[1]
     assert (root / "crash" / "test_writer_faults.py").exists()
     assert "small_files" in (root / "processors" / "lake" / "test_upkeep.py").read_text()

@@ -122,8 +122,9 @@ class SpanDelivery(SpanProcessor):
 
     def on_end(self, span: ReadableSpan) -> None:
         """Queue a span that was sampled."""
+        told = self._cancellations.told(span)  # of every span that began, or what is remembered of it would stay
         if span.context is not None and span.context.trace_flags.sampled:
-            self.sender.put(self._cancellations.told(span))
+            self.sender.put(told)
 
     def force_flush(self, timeout_millis: int | None = None) -> bool:
         """Deliver what has ended so far; False if that took longer than the limit or something did not arrive."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -75,23 +75,6 @@ def as_float(values: pa.StringArray) -> pa.DoubleArray:
     text = pc.utf8_trim(values, '" ')
     numbers = _only(text, _NUMBER).cast(pa.float64())
     return pc.if_else(pc.is_finite(numbers), numbers, pa.scalar(None, pa.float64()))
-
-
-def as_json_list(values: pa.StringArray) -> pa.StringArray:
-    """A JSON list as it is; a scalar becomes a list of one."""
-    present = values.is_valid()
-    alone = pc.and_(present, pc.invert(pc.fill_null(pc.starts_with(values, "["), fill_value=False)))
-    wrapped = pa.array([json.dumps([value]) for value in values.filter(alone).to_pylist()], pa.string())
-    return pc.replace_with_mask(values, alone, wrapped) if len(wrapped) else values
-
-
-def renamed(values: pa.DictionaryArray | pa.StringArray, names: Mapping[str, str | None]) -> Any:
-    """Values that ``names`` knows replaced by what it says (None: null)."""
-
-    def rename(distinct: pa.StringArray) -> pa.StringArray:
-        return pa.array([names.get(value, value) for value in distinct.to_pylist()], pa.string())
-
-    return on_distinct(rename, values)
 
 
 def _only(text: pa.StringArray, pattern: str) -> pa.StringArray:

@@ -111,7 +111,8 @@ class FingerprintFilter:
 def fingerprints(con: duckdb.DuckDBPyConnection, rows: pa.Table) -> Hashes:
     """A hash of each row but for its arrival, some 2.5 us a row (6 attributes each, median of 7 calls).
 
-    The order of attributes does not count. Maps are hashed by entry, since DuckDB takes ten times as long to scan them from Arrow.
+    The order of attributes does not count. Maps are hashed by entry, since
+    DuckDB takes ten times as long to scan them from Arrow.
     """
     chosen = rows.select([name for name in rows.column_names if name not in _ARRIVAL])
     maps = [field.name for field in chosen.schema if pa.types.is_map(field.type)]

@@ -8,19 +8,66 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import Final
 
 from surefoot.processors.slo.indicator import INDICATORS, Indicator
 
-# The only view so far: every event in its minute, with the labels known now.
+# Views of an SLO. Fast: every event in its minute, bad if anything known by now says so, else good. Matured: windows
+# end at a watermark behind which labels are expected to be there; only for indicators whose labels arrive late.
 FAST: Final = "fast"
+MATURED: Final = "matured"
+
+OCCURRENCES: Final = "Occurrences"
+TIMESLICES: Final = "Timeslices"
+RATIO_TIMESLICES: Final = "RatioTimeslices"
 
 
 def error_budget(objective: float) -> Decimal:
     """Share of events that may be bad, exactly: 0.01 for 0.99."""
     return 1 - Decimal(repr(objective))
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """Fixed windows: ``count`` units long, one beginning at ``start`` on the wall clock of ``zone``."""
+
+    start: str  # "2026-01-01 00:00:00", local
+    zone: str  # IANA name
+    count: int
+    unit: str  # m h d w M Q Y, M is a month
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """How long to wait for labels that arrive late (``metricSource.spec.labels``)."""
+
+    quantile: float = 0.95  # share of labels that has arrived at the watermark
+    max_delay_seconds: int = 3 * 86_400  # the watermark never lags more than this
+    min_labelled: int = 30  # with fewer observed delays, max_delay_seconds is the delay
+
+
+@dataclass(frozen=True, slots=True)
+class TierSpec:
+    """A burn-rate condition that an AlertPolicy asks for; an SLO without policies has the four default tiers."""
+
+    name: str
+    severity: str  # page ticket
+    long_window: str
+    short_window: str
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Alerting:
+    """When burn is news (``metricSource.spec.alerting``). docs/slo-statistics.md measures the defaults."""
+
+    alpha: float = 1e-5  # of the exact binomial test, divided by the strata that page
+    reach: float = 0.5  # error ratio that must reach every tier: factor <= reach / (1 - objective)
+    consecutive: int | None = None  # bad events in a row that page; None: by the objective, 0: never
+    min_bad_events: int = 1
+    tiers: tuple[TierSpec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +79,20 @@ class Slo:
     indicator: str
     objective: float
     period: str  # as written: "28d"
-    period_seconds: int
+    period_seconds: int  # of a calendar window: of the longest one, so what must be kept
     where: tuple[tuple[str, tuple[str, ...]], ...] = ()  # each: the column has one of the values
     by: tuple[str, ...] = ()  # dimensions of the strata
     threshold_ns: int | None = None  # of indicators that compare a duration
+    threshold: float | None = None  # of indicators that compare another number, in its unit (USD)
+    calendar: Calendar | None = None  # None: rolling
+    budgeting: str = OCCURRENCES
+    slice_seconds: int | None = None  # of Timeslices and RatioTimeslices
+    slice_target: float | None = None  # of Timeslices: share of good events that makes a slice good
+    selected: tuple[tuple[str, tuple[str, ...]], ...] = ()  # runs selected for grading, like `where`; () = all
+    custom_sql: str | None = None  # of the indicator `sql`: the text, not its path
+    max_age_seconds: int | None = None  # of repeated indicators: without a newer event the state is frozen
+    labels: Labels = Labels()
+    alerting: Alerting = Alerting()
     display_name: str = ""
     description: str = ""
     file: str = field(default="", compare=False)
@@ -49,7 +106,17 @@ class Slo:
     @property
     def generation(self) -> str:
         """Hash of all that decides which events count and how, the text of the indicator included; not the target."""
-        parts = [self.source.sql, self.where, self.by, self.threshold_ns, self.period_seconds]
+        calendar = None if self.calendar is None else asdict(self.calendar)
+        slices = [self.budgeting, self.slice_seconds, self.slice_target]
+        events = [
+            self.custom_sql or self.source.sql,
+            self.where,
+            self.by,
+            self.selected,
+            self.threshold_ns,
+            self.threshold,
+        ]
+        parts = [*events, self.period_seconds, calendar, slices]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     @property

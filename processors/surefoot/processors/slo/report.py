@@ -5,7 +5,7 @@ Undefined numbers are None (never 0, never NaN); every ratio stands beside the c
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 
@@ -20,12 +20,27 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Mass:
+    """What ratios are computed from where an event is not simply one: sample weights, or time slices.
+
+    Good, bad and unlabelled in events (or slices); ``effective_n`` is Kish's (sum w)^2 / sum w^2 of the labelled ones,
+    the sample size that a test may claim.
+    """
+
+    good: float = 0.0
+    bad: float = 0.0
+    unlabelled: float = 0.0
+    effective_n: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class WindowReport:
     """One window of one stratum.
 
-    ``error_ratio`` is bad / (good + bad). ``error_ratio_low`` and ``error_ratio_high`` are the bounds
-    bad / total and (bad + unlabelled) / total with total = good + bad + unlabelled. ``burn_rate`` is
-    error_ratio / (1 - objective). ``label_coverage_ratio`` is (good + bad) / total. All None without events.
+    ``error_ratio`` is bad / (good + bad), of ``mass`` where there is one, else of ``counts``. ``error_ratio_low`` and
+    ``error_ratio_high`` are the bounds bad / total and (bad + unlabelled) / total with total = good + bad + unlabelled.
+    ``burn_rate`` is error_ratio / (1 - objective). ``label_coverage_ratio`` is (good + bad) / total. All None without
+    events.
     """
 
     window: str  # nominal: "5m", "1h", "28d"
@@ -35,6 +50,7 @@ class WindowReport:
     error_ratio_high: float | None
     burn_rate: float | None
     label_coverage_ratio: float | None
+    mass: Mass | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +64,9 @@ class TierReport:
     factor: float
     nominal_factor: float  # before it was made reachable; equal to factor otherwise
     burning: bool
+    frozen: bool = False  # with the missing labels good it does not burn, with them bad it does; or nothing is known
+    reason: str = ""  # why it burns, does not or cannot be told, with numbers and sample sizes, in one sentence
+    p_value: float | None = None  # of the exact binomial test on the long window against the budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +81,14 @@ class StratumReport:
     error_budget_remaining_ratio: float | None
     interval_low: float | None  # Wilson 95 % interval of the good ratio over the period; descriptive
     interval_high: float | None
-    state: str  # ok burning_ticket burning_page exhausted no_data
+    state: str  # ok burning_ticket burning_page exhausted frozen no_data
+    budget_remaining_low: float | None = None  # were every missing label bad; equal to the budget if none is missing
+    time_to_exhaustion_seconds: float | None = None  # at the burn of the last day; None: not burning, or spent already
+    overdispersion: float | None = None  # intra-hour correlation of failures over the period; 0 = independent
+    overdispersion_n: int = 0  # hours with at least two events
+    consecutive_bad: int = 0  # events without a good one among them, up to now
+    last_event_at: float | None = None  # unix seconds
+    silence_limit_seconds: float | None = None  # a longer silence is unusual for this SLO; None: too little is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +101,18 @@ class BudgetPoint:
     date: str  # UTC; the first and the last day of the period are parts of days
     error_budget_remaining_ratio: float | None
     counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class ActionReport:
+    """What an error-budget policy demands now, and the evidence."""
+
+    policy: str
+    action: str  # notify freeze_rollout tighten_mode require_approval
+    mode: str | None  # of tighten_mode: the mode that is the most now
+    stratum_key: str
+    since: float  # unix seconds
+    evidence: str  # the threshold and the numbers that crossed it, in one sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +130,16 @@ class SloReport:
     generation: str
     strata: list[StratumReport]
     history: list[BudgetPoint]  # of the roll-up, oldest first
+    views: tuple[str, ...] = ("fast",)  # all views of this SLO; each has a SloReport of its own
+    severities: tuple[str, ...] = ("page", "ticket")  # of the tiers that alert from this view
+    budgeting: str = "Occurrences"
+    period_start: float | None = None  # unix seconds; of a calendar window its beginning
+    evaluated_at: float | None = None  # unix seconds: the end of this view's windows; now, or the watermark
+    label_delay_seconds: float | None = None  # that the watermark lags; None of an indicator whose labels come at once
+    label_delay_n: int = 0  # observed delays that it was learnt from
+    watermark_stale: str | None = None  # why the watermark cannot be trusted, in one sentence
+    actions: list[ActionReport] = field(default_factory=list)  # that error-budget policies demand now
+    adjustments: list[str] = field(default_factory=list)  # planned exclusions in the period, in one sentence each
     problem: str | None = None  # why there are no numbers, in one sentence
 
 
@@ -114,12 +162,14 @@ class StatusReport:
 
 
 def _known(cls: type, data: dict[str, Any]) -> dict[str, Any]:
-    names = {field.name for field in fields(cls)}
+    names = {known.name for known in fields(cls)}
     return {key: value for key, value in data.items() if key in names}
 
 
 def _window(data: dict[str, Any]) -> WindowReport:
-    return WindowReport(**{**_known(WindowReport, data), "counts": Counts(**data["counts"])})
+    mass = data.get("mass")
+    parts = {"counts": Counts(**data["counts"]), "mass": None if mass is None else Mass(**_known(Mass, mass))}
+    return WindowReport(**{**_known(WindowReport, data), **parts})
 
 
 def _stratum(data: dict[str, Any]) -> StratumReport:
@@ -131,7 +181,9 @@ def _stratum(data: dict[str, Any]) -> StratumReport:
 
 
 def _slo(data: dict[str, Any]) -> SloReport:
-    parts = {
+    parts: dict[str, Any] = {
+        **{name: tuple(data[name]) for name in ("views", "severities") if name in data},
+        "actions": [ActionReport(**_known(ActionReport, item)) for item in data.get("actions", [])],
         "strata": [_stratum(item) for item in data["strata"]],
         "history": [
             BudgetPoint(**{**_known(BudgetPoint, item), "counts": Counts(**item["counts"])}) for item in data["history"]

@@ -1,0 +1,320 @@
+"""Run groups as columns: repeated runs in, one row per group (task x version set) out, and the runs behind them.
+
+Rule: a run without an outcome verdict is missing and a run that the infrastructure ended is set apart; neither is ever
+a failure. Rows are sorted by group id and runs by (group, repetition, run id), so that the same runs give the same
+columns, and the same content hash, in whatever order they were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from surefoot.processors.errors import ProcessorsError
+
+IntArray = NDArray[np.int64]
+FlagArray = NDArray[np.int8]  # 1 yes, 0 no, -1 unknown or not asked
+FloatArray = NDArray[np.float64]  # NaN where unknown
+NameArray = NDArray[np.object_]
+
+ALL_ACCEPTABLE, MIXED, CONSISTENT_WRONG, NON_EQUIVALENT = range(4)
+CLASS_NAMES = ("all_acceptable", "mixed", "consistent_wrong", "non_equivalent_repeated_failure")
+UNCLASSED = -1  # fewer than two judged runs, or failures whose equivalence nobody knows
+
+# Two unacceptable runs are equivalent when their signatures are the same string (docs/estimators.md).
+EQUIVALENCE_RULE = "signature-equality/1"
+
+STRATA = ("task_class", "consequence_class", "horizon")
+FLAGS = ("acceptable", "compliant", "available", "recovered", "autonomous", "intervened", "infrastructure", "abstained")
+NUMBERS = ("confidence", "duration_ns", "cost_usd", "api_calls", "severity")
+
+
+class GroupsError(ProcessorsError):
+    """Runs or counts that do not make run groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """A column of names: ``codes[i]`` is the place of row i's name in ``names`` (sorted), -1 where it has none."""
+
+    codes: IntArray
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, values: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> Self:
+        """Encode names; the order of ``names`` does not depend on the order of the rows."""
+        array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else pa.array(values, pa.string())
+        encoded = array.cast(pa.string()).dictionary_encode()
+        order = pc.sort_indices(encoded.dictionary).to_numpy(zero_copy_only=False)
+        place = np.empty(len(order) + 1, dtype=np.int64)
+        place[order] = np.arange(len(order))
+        place[-1] = -1
+        raw = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return cls(place[raw], tuple(encoded.dictionary.take(order).to_pylist()))
+
+    @classmethod
+    def unknown(cls, rows: int) -> Self:
+        """Return a column in which no row has a name."""
+        return cls(np.full(rows, -1, dtype=np.int64), ())
+
+    def take(self, rows: NDArray[Any]) -> Codes:
+        """Return these rows, with the same names."""
+        return Codes(self.codes[rows], self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class RunTable:
+    """The runs of the groups, sorted by ``group``; the columns of ``FLAGS`` and ``NUMBERS``, each -1 or NaN if unknown.
+
+    Run i did the actions ``actions.codes[offsets[i]:offsets[i + 1]]``, in that order.
+    """
+
+    group: IntArray  # row of the GroupTable
+    run_id: NameArray
+    flags: Mapping[str, FlagArray]
+    numbers: Mapping[str, FloatArray]
+    actions: Codes
+    offsets: IntArray
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTable:
+    """One row per run group, sorted by ``group_id``."""
+
+    group_id: NameArray
+    task_id: NameArray
+    strata: Mapping[str, Codes]  # a column for each of STRATA
+    n: IntArray  # attempts with an outcome verdict
+    c: IntArray  # of those, acceptable
+    missing: IntArray  # attempts without an outcome verdict
+    infrastructure: IntArray  # attempts that the infrastructure ended: in neither n nor missing
+    equivalent: FlagArray  # of a group whose runs were all unacceptable: 1 equivalent, 0 not; -1 unknown or not asked
+    equivalence_rule: str
+    runs: RunTable | None = None  # None where only counts were published
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+    def classes(self) -> FlagArray:
+        """Return each group's outcome class, a place in ``CLASS_NAMES``, or ``UNCLASSED``."""
+        return outcome_classes(self.n, self.c, self.equivalent)
+
+    @classmethod
+    def from_counts(
+        cls,
+        n: ArrayLike,
+        c: ArrayLike,
+        *,
+        task_id: Sequence[str] | None = None,
+        missing: ArrayLike | None = None,
+        equivalent: ArrayLike | None = None,
+        equivalence_rule: str = "published",
+        **strata: Sequence[str | None],
+    ) -> Self:
+        """Return groups of published counts: attempts ``n`` (or one number for all) and acceptable ones ``c`` per task.
+
+        ``strata``: task_class, consequence_class, horizon. Without task ids, groups are numbered as they come.
+        """
+        good = np.atleast_1d(np.asarray(c, dtype=np.int64))
+        rows = len(good)
+        total = np.broadcast_to(np.asarray(n, dtype=np.int64), rows)
+        if np.any(good < 0) or np.any(good > total):
+            raise GroupsError("reading counts: a group has fewer than 0 or more than n acceptable runs; correct c or n")
+        names = [f"{i:09d}" for i in range(rows)] if task_id is None else list(task_id)
+        if len(names) != rows or len(set(names)) != rows:
+            raise GroupsError(f"reading counts: {rows} groups need as many different task ids, got {len(set(names))}")
+        _known(strata, STRATA)
+        ids = np.array(names, dtype=object)
+        order = np.argsort(ids, kind="stable")
+        columns = {name: _codes(strata.get(name), rows).take(order) for name in STRATA}
+        flags = np.full(rows, -1) if equivalent is None else np.asarray(equivalent)
+        lost = np.zeros(rows, dtype=np.int64) if missing is None else np.asarray(missing, dtype=np.int64)
+        return cls(
+            group_id=ids[order],
+            task_id=ids[order],
+            strata=columns,
+            n=total[order],
+            c=good[order],
+            missing=lost[order],
+            infrastructure=np.zeros(rows, dtype=np.int64),
+            equivalent=flags[order].astype(np.int8),
+            equivalence_rule=equivalence_rule,
+        )
+
+    @classmethod
+    def from_runs(cls, runs: pa.Table, *, equivalence_rule: str = EQUIVALENCE_RULE) -> Self:
+        """Return the groups of one row per attempt.
+
+        Needed: ``group_id``, ``acceptable`` (bool, null = no verdict). Used when there: ``task_id``, ``run_id``,
+        ``repetition``, the columns of STRATA, of FLAGS (bool) and of NUMBERS, ``signature`` (string: equal means the
+        same final state), ``actions`` (list of strings). A group's task and strata are those of its first run.
+        """
+        for name in ("group_id", "acceptable"):
+            if name not in runs.column_names:
+                raise GroupsError(f"grouping runs: the column {name!r} is missing; give one row per attempt with it")
+        if runs["group_id"].null_count:
+            raise GroupsError(f"grouping runs: {runs['group_id'].null_count} runs have no group_id; leave them out")
+        groups = Codes.of(runs["group_id"])
+        order = _canonical(runs, groups.codes)
+        group = groups.codes[order]
+        table = _run_table(runs, group, order)
+        rows = len(groups.names)
+        first = np.searchsorted(group, np.arange(rows))
+        spared = table.flags["infrastructure"] == 1
+        acceptable = table.flags["acceptable"]
+        n = _count(group, (acceptable >= 0) & ~spared, rows)
+        c = _count(group, (acceptable == 1) & ~spared, rows)
+        ids = np.array(groups.names, dtype=object)
+        tasks = _names(runs, "task_id", order)
+        return cls(
+            group_id=ids,
+            task_id=ids if tasks is None else tasks[first],
+            strata={name: _column_codes(runs, name).take(order[first]) for name in STRATA},
+            n=n,
+            c=c,
+            missing=_count(group, (acceptable < 0) & ~spared, rows),
+            infrastructure=_count(group, spared, rows),
+            equivalent=_equivalence(group, _column_codes(runs, "signature").codes[order], acceptable, spared, n, c),
+            equivalence_rule=equivalence_rule,
+            runs=table,
+        )
+
+    def select(self, rows: NDArray[Any]) -> GroupTable:
+        """Return the groups where ``rows`` (one bool per group) is true, and their runs."""
+        keep = np.flatnonzero(rows)
+        return GroupTable(
+            group_id=self.group_id[keep],
+            task_id=self.task_id[keep],
+            strata={name: codes.take(keep) for name, codes in self.strata.items()},
+            n=self.n[keep],
+            c=self.c[keep],
+            missing=self.missing[keep],
+            infrastructure=self.infrastructure[keep],
+            equivalent=self.equivalent[keep],
+            equivalence_rule=self.equivalence_rule,
+            runs=None if self.runs is None else _select_runs(self.runs, np.asarray(rows, dtype=bool)),
+        )
+
+
+def outcome_classes(n: ArrayLike, c: ArrayLike, equivalent: ArrayLike) -> FlagArray:
+    """Return each group's class: exclusive, and exhaustive over groups with n >= 2 and known equivalence."""
+    total, good, same = np.asarray(n), np.asarray(c), np.asarray(equivalent)
+    out = np.full(len(total), UNCLASSED, dtype=np.int8)
+    repeated = total >= 2
+    out[repeated & (good == total)] = ALL_ACCEPTABLE
+    out[repeated & (good > 0) & (good < total)] = MIXED
+    out[repeated & (good == 0) & (same == 1)] = CONSISTENT_WRONG
+    out[repeated & (good == 0) & (same == 0)] = NON_EQUIVALENT
+    return out
+
+
+def _known(given: Mapping[str, object], allowed: Sequence[str]) -> None:
+    for name in given:
+        if name not in allowed:
+            raise GroupsError(f"reading counts: no stratum is named {name!r}; use {', '.join(allowed)}")
+
+
+def _codes(values: Sequence[str | None] | None, rows: int) -> Codes:
+    return Codes.unknown(rows) if values is None else Codes.of(values)
+
+
+def _column_codes(runs: pa.Table, name: str) -> Codes:
+    return Codes.of(runs[name]) if name in runs.column_names else Codes.unknown(runs.num_rows)
+
+
+def _names(runs: pa.Table, name: str, order: IntArray) -> NameArray | None:
+    if name not in runs.column_names:
+        return None
+    names: NameArray = runs[name].combine_chunks().cast(pa.string()).to_numpy(zero_copy_only=False)[order]
+    return names
+
+
+def _canonical(runs: pa.Table, group: IntArray) -> IntArray:
+    keys: list[NDArray[Any]] = [group]
+    if "repetition" in runs.column_names:
+        keys.append(pc.fill_null(runs["repetition"].cast(pa.int64()), -1).to_numpy())
+    if "run_id" in runs.column_names:
+        keys.append(Codes.of(runs["run_id"]).codes)
+    return np.lexsort(keys[::-1]).astype(np.int64)
+
+
+def _run_table(runs: pa.Table, group: IntArray, order: IntArray) -> RunTable:
+    rows = runs.num_rows
+    flags: dict[str, FlagArray] = {}
+    for name in FLAGS:
+        unknown = np.full(rows, -1, dtype=np.int8)
+        flags[name] = _filled(runs, name, pa.bool_(), pa.int8(), -1, unknown)[order]
+    numbers: dict[str, FloatArray] = {}
+    for name in NUMBERS:
+        numbers[name] = _filled(runs, name, pa.float64(), pa.float64(), np.nan, np.full(rows, np.nan))[order]
+    names = _names(runs, "run_id", order)
+    actions, offsets = _actions(runs, order)
+    ids = np.full(rows, None, dtype=object) if names is None else names
+    return RunTable(group=group, run_id=ids, flags=flags, numbers=numbers, actions=actions, offsets=offsets)
+
+
+def _filled(runs: pa.Table, name: str, read: pa.DataType, to: pa.DataType, null: float, absent: NDArray[Any]) -> Any:
+    if name not in runs.column_names:
+        return absent
+    return pc.fill_null(runs[name].cast(read).cast(to), pa.scalar(null, to)).to_numpy()
+
+
+def _actions(runs: pa.Table, order: IntArray) -> tuple[Codes, IntArray]:
+    if "actions" not in runs.column_names:
+        return Codes.unknown(0), np.zeros(runs.num_rows + 1, dtype=np.int64)
+    column = runs["actions"].combine_chunks().take(pa.array(order))
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    return Codes.of(pc.list_flatten(column)), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _count(group: IntArray, where: NDArray[np.bool_], rows: int) -> IntArray:
+    return np.bincount(group[where], minlength=rows).astype(np.int64)
+
+
+def _equivalence(
+    group: IntArray,
+    signature: IntArray,
+    acceptable: FlagArray,
+    spared: NDArray[np.bool_],
+    n: IntArray,
+    c: IntArray,
+) -> FlagArray:
+    """Return 0 where two known signatures differ, 1 where all are known and the same, -1 where that is not known."""
+    out = np.full(len(n), -1, dtype=np.int8)
+    asked = (n >= 2) & (c == 0)
+    judged = (acceptable == 0) & ~spared & asked[group]
+    if not judged.any():
+        return out
+    where, sign = group[judged], signature[judged]
+    starts = np.flatnonzero(np.concatenate([[True], where[1:] != where[:-1]]))
+    top = np.maximum.reduceat(sign, starts)
+    low = np.minimum.reduceat(np.where(sign < 0, np.iinfo(np.int64).max, sign), starts)
+    all_known = np.minimum.reduceat(sign, starts) >= 0
+    differs = (top >= 0) & (low != top)
+    out[where[starts]] = np.where(differs, 0, np.where(all_known, 1, -1))
+    return out
+
+
+def _select_runs(runs: RunTable, groups: NDArray[np.bool_]) -> RunTable:
+    keep = np.flatnonzero(groups[runs.group])
+    renumbered = (np.cumsum(groups) - 1)[runs.group[keep]]
+    lengths = (runs.offsets[1:] - runs.offsets[:-1])[keep]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    places = np.repeat(runs.offsets[:-1][keep] - offsets[:-1], lengths) + np.arange(offsets[-1])
+    return RunTable(
+        group=renumbered.astype(np.int64),
+        run_id=runs.run_id[keep],
+        flags={name: column[keep] for name, column in runs.flags.items()},
+        numbers={name: column[keep] for name, column in runs.numbers.items()},
+        actions=runs.actions.take(places),
+        offsets=offsets,
+    )

@@ -205,8 +205,8 @@ WRONG = {
     "a control character": ("service: desk", "service: de\x07sk", 6, "", "does not allow", "remove it"),
     "an unknown tag": ("service: desk", "service: !!python/name:os.system desk", 6, "", "not YAML", "see the place"),
     "nested without end": ("service: desk", f"service: {'[' * 5000}", 1, "", "nested too deeply", "flat"),
-    "an empty file": (GOOD, "", 1, "", "holds nothing", "write an SLO"),
-    "only a comment": (GOOD, "# soon\n---\n", 1, "", "holds nothing", "write an SLO"),
+    "an empty file": (GOOD, "", 1, "", "holds nothing", "write something"),
+    "only a comment": (GOOD, "# soon\n---\n", 1, "", "holds nothing", "write something"),
 }  # fmt: skip
 
 

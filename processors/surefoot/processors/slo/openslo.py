@@ -16,12 +16,12 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from surefoot.processors.documents import Document, DocumentError, dotted, read_documents
 from surefoot.processors.slo import openslo_schema as schema
 from surefoot.processors.slo.definition import Slo
-from surefoot.processors.slo.documents import Document, DocumentError, dotted, read_documents
 from surefoot.processors.slo.openslo_rules import Refused, check, metric
-from surefoot.processors.slo.suggestions import suggestion
 from surefoot.processors.slo.windows import seconds
+from surefoot.processors.suggestions import suggestion
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from surefoot.processors.slo import openslo_schema as schema
 from surefoot.processors.slo.indicator import INDICATORS, Indicator
-from surefoot.processors.slo.suggestions import suggestion
 from surefoot.processors.slo.windows import LONGEST_PERIOD, SHORTEST_PERIOD, seconds
+from surefoot.processors.suggestions import suggestion
 
 Steps = tuple[str | int, ...]
 

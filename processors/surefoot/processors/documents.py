@@ -65,9 +65,9 @@ def read_documents(text: str) -> Iterator[Document]:
         line = text.count("\n", 0, error.position) + 1
         raise DocumentError(line, (), f"a character that YAML does not allow ({error.reason})", "remove it") from error
     except RecursionError as error:
-        raise DocumentError(1, (), "nested too deeply to be an SLO", "write it flat") from error
+        raise DocumentError(1, (), "nested too deeply", "write it flat") from error
     if empty:
-        raise DocumentError(1, (), "the file holds nothing", "write an SLO into it, or remove the file")
+        raise DocumentError(1, (), "the file holds nothing", "write something into it, or remove the file")
 
 
 def dotted(path: Path) -> str:

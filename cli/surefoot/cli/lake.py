@@ -57,7 +57,8 @@ def show_status(as_json: bool = JSON_OPTION) -> None:
     for row in states:
         cells = (row.rows, row.files, row.size_bytes, row.oldest_date, row.newest_date, row.waiting_bytes)
         shown = (f"{value:,}" if isinstance(value, int) else value or "–" for value in cells)
-        table.add_row(row.table, *shown, f"{row.retention_days} d")
+        kept = "for ever" if row.retention_days is None else f"{row.retention_days} d"
+        table.add_row(row.table, *shown, kept)
     out = console()
     out.print(table)
     total = {

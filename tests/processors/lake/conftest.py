@@ -55,7 +55,7 @@ def runs() -> Rows:
 
 @pytest.fixture(scope="session")
 def blank_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Nine tables take a while to create; copying them does not."""
+    """All tables take a while to create; copying them does not."""
     return Lake.open(tmp_path_factory.mktemp("blank") / "lake").path
 
 

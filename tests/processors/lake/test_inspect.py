@@ -19,7 +19,7 @@ from surefoot.processors.errors import LakeError, LakeNotFoundError
 from surefoot.processors.lake import Lake
 from surefoot.processors.lake.inspect import prove, state, verify, views_sql
 from surefoot.processors.lake.lake import MARKER, upgrade
-from surefoot.processors.lake.schema import FORMAT, LOGS, TABLES
+from surefoot.processors.lake.schema import FORMAT, LOGS, SLO_MINUTES, TABLES
 from surefoot.processors.lake.table import Table
 from surefoot.processors.settings import Settings
 
@@ -110,6 +110,30 @@ def test_a_lake_of_format_1_is_upgraded_and_its_files_stay_readable(lake: Lake, 
     assert found == [{"event_name": "new", "fingerprint": 7}, {"event_name": "old", "fingerprint": None}]
     assert upgrade(lake.path).columns == []
     assert verify(new) == []
+
+
+def test_a_lake_of_format_2_gets_weights_and_the_tables_of_promises_and_decisions(lake: Lake, rows: Rows) -> None:
+    new = ["slo_generations", "slo_actions", "profiles", "decisions"]
+    sums = ["good_micros", "bad_micros", "unlabelled_micros"]
+    for name in [*new, "slo_minutes"]:
+        shutil.rmtree(lake.path / name)
+    narrow = pa.schema([field for field in SLO_MINUTES if field.name not in sums])
+    old = Table.create("slo_minutes", lake.path / "slo_minutes", narrow)
+    old.write_blank()
+    writer = Lake(lake.path, {**{table.name: table for table in lake.tables()}, "slo_minutes": old}, [])
+    row = {"slo": "a", "minute": 0, "good": 3}
+    writer.commit("slo_minutes", rows("slo_minutes", [row]).drop_columns(sums), app_id="slo", app_version=0)
+    (lake.path / MARKER).write_text(json.dumps({"format": 2}))
+    done = upgrade(lake.path)
+    assert (done.before, done.after) == (2, FORMAT)
+    assert done.columns == [f"slo_minutes.{name}" for name in sums]
+    upgraded = Lake.open(lake.path, create=False)
+    weighed = rows("slo_minutes", [{**row, "minute": 60_000_000, "good_micros": 3_000_000}])
+    upgraded.commit("slo_minutes", weighed, app_id="slo", app_version=1)
+    found = upgraded.read("slo_minutes", ["good", "good_micros"]).sort_by("good_micros").to_pylist()
+    assert found == [{"good": 3, "good_micros": 3_000_000}, {"good": 3, "good_micros": None}]
+    assert [upgraded.read(name).num_rows for name in new] == [0, 0, 0, 0]
+    assert verify(upgraded) == []
 
 
 def test_a_log_that_cannot_be_written_is_told_and_the_retry_finds_its_way(

@@ -145,8 +145,12 @@ def test_retention_is_per_table_and_by_partition(lake: Lake, rows: Rows, setting
     for table, days in ages.items():
         dated = [{"date": TODAY - timedelta(days=age)} for age in days]
         lake.commit(table, rows(table, dated), app_id="w", app_version=0)
+    promised = ("slo_generations", "profiles", "decisions")
+    for table in promised:
+        lake.commit(table, rows(table, [{"date": TODAY - timedelta(days=4000)}]), app_id="w", app_version=0)
     now = time.time()
     upkeep(lake, settings, datetime(TODAY.year, TODAY.month, TODAY.day, 12, tzinfo=UTC).timestamp())
+    assert [lake.read(table).num_rows for table in promised] == [1, 1, 1]
     for table, (kept, _) in ages.items():
         assert lake.read(table, ["date"])["date"].to_pylist() == [TODAY - timedelta(days=kept)]
     done = {report.table: report for report in upkeep(lake, settings, now + 2 * DAY)}

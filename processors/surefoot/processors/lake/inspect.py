@@ -42,6 +42,8 @@ _UNIQUE: Final = {
     "logs": "fingerprint",
     "metric_points": "fingerprint",
     "slo_minutes": "slo, generation, view, stratum_key, minute",
+    "profiles": "profile_id",
+    "decisions": "decision_id",
 }
 _OF_RUNS: Final = ("tool_calls", "model_calls", "verdicts")
 
@@ -59,7 +61,7 @@ class TableState:
     small_files: int
     waiting_files: int  # replaced ones that are still on the disk
     waiting_bytes: int
-    retention_days: int
+    retention_days: int | None  # None: for ever
     version: int
     last_commit: str | None  # UTC
 

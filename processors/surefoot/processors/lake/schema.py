@@ -299,7 +299,64 @@ SLO_MINUTES: Final = pa.schema(
         ("bad", INT),
         ("unlabelled", INT),
         ("excluded", INT),
+        # Sums of sample weights in millionths: integers, so that no order of adding changes them. Null before format 3.
+        ("good_micros", INT),
+        ("bad_micros", INT),
+        ("unlabelled_micros", INT),
         ("computed_at", TIME),
+        ("date", pa.date32()),
+    ]
+)
+
+SLO_GENERATIONS: Final = pa.schema(
+    [
+        ("slo", TEXT),
+        ("generation", TEXT),
+        ("definition", TEXT),  # JSON: the SLO as the engine took it
+        ("objective", FLOAT),
+        ("first_seen_at", TIME),
+        ("computed_at", TIME),  # when the past was counted by it
+        ("date", pa.date32()),
+    ]
+)
+
+SLO_ACTIONS: Final = pa.schema(
+    [
+        ("policy", TEXT),
+        ("slo", TEXT),
+        ("stratum_key", TEXT),  # "" is the roll-up
+        ("action", TEXT),  # notify freeze_rollout tighten_mode require_approval
+        ("mode", TEXT),  # of tighten_mode
+        ("started_at", TIME),
+        ("ended_at", TIME),  # null in the row that says that it began
+        ("evidence", TEXT),
+        ("date", pa.date32()),
+    ]
+)
+
+PROFILES: Final = pa.schema(
+    [
+        ("profile_id", TEXT),  # content hash
+        ("name", TEXT),
+        ("task_class", TEXT),
+        ("consequence_class", TEXT),
+        ("horizon", TEXT),
+        ("created_at", TIME),
+        ("document", TEXT),  # JSON
+        ("date", pa.date32()),
+    ]
+)
+
+DECISIONS: Final = pa.schema(
+    [
+        ("decision_id", TEXT),
+        ("profile_id", TEXT),
+        ("boundary_id", TEXT),
+        ("allowed", BOOL),
+        ("mode", TEXT),
+        ("reasons", TEXT),  # JSON list
+        ("decided_at", TIME),
+        ("document", TEXT),  # JSON
         ("date", pa.date32()),
     ]
 )
@@ -319,9 +376,17 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "model_calls": MODEL_CALLS,
     "verdicts": VERDICTS,
     "slo_minutes": SLO_MINUTES,
+    "slo_generations": SLO_GENERATIONS,
+    "slo_actions": SLO_ACTIONS,
+    "profiles": PROFILES,
+    "decisions": DECISIONS,
 }
+
+# What says what was promised and decided, and why: kept for ever.
+KEPT: Final = ("slo_generations", "profiles", "decisions")
 
 # Written into the lake's own marker file; a newer one than this program knows is refused. It rises when a table gets a
 # column, because a program that does not know the column cannot commit to the table any more. 2: spans.attribute_count,
-# logs.fingerprint, metric_points.fingerprint, and tokens by kind, cost and more of runs and model_calls.
-FORMAT: Final = 2
+# logs.fingerprint, metric_points.fingerprint, and tokens by kind, cost and more of runs and model_calls. 3: sums of
+# weights in slo_minutes, and the tables slo_generations, slo_actions, profiles and decisions.
+FORMAT: Final = 3

@@ -18,6 +18,7 @@ from surefoot.processors.lake.clock import believed
 from surefoot.processors.lake.commit import commit
 from surefoot.processors.lake.compact import UPKEEP, compact, next_version
 from surefoot.processors.lake.lake import Lake
+from surefoot.processors.lake.schema import KEPT
 from surefoot.processors.lake.table import PARTITION, DataFile, Table
 from surefoot.processors.lake.vacuum import Keep, checkpoint, clean_log, delete_unreferenced, replaced_files
 from surefoot.processors.settings import Settings
@@ -69,7 +70,7 @@ def upkeep(
     for table in lake.tables():
         gone = early.get(table.name, [])
         days = retention_days(table.name, settings)
-        expired = gone + expire(table, days, known)
+        expired = gone + (expire(table, days, known) if days is not None else [])
         compacted = compact(table, budget)
         compacted_bytes = sum(file.size for file in compacted.files)
         budget -= compacted_bytes
@@ -84,7 +85,7 @@ def upkeep(
                 duplicate_rows=compacted.twice,
                 expired_files=len(expired),
                 expired_rows=sum(expired),
-                doubted_rows=sum(file.rows for file in older(table, days, now)),
+                doubted_rows=sum(file.rows for file in older(table, days, now)) if days is not None else 0,
                 early_rows=sum(gone),
                 deleted_files=len(deleted),
                 deleted_bytes=sum(size for _, size in deleted),
@@ -129,8 +130,10 @@ def expire_early(lake: Lake, most_bytes: int, now: float) -> dict[str, list[int]
     return gone
 
 
-def retention_days(table: str, settings: Settings) -> int:
-    """How many days the rows of the table are kept."""
+def retention_days(table: str, settings: Settings) -> int | None:
+    """How many days the rows of the table are kept; None is for ever."""
+    if table in KEPT:
+        return None
     if table == "contents":
         return settings.retention_days_contents
     if table in ("spans", "logs", "metric_points"):

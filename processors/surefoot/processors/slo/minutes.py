@@ -170,4 +170,5 @@ def _rows(slo: Slo, key: str, buckets: Array, day: date) -> pa.RecordBatch:
         "minute": pa.array(buckets[:, 0] * 1_000_000, _UNSTAMPED.field("minute").type),
         "date": pa.repeat(pa.scalar(day, pa.date32()), len(buckets)),
     } | {name: pa.array(buckets[:, index]) for index, name in enumerate(CLASSES, start=1)}
+    columns |= {f"{name}_micros": pa.array(buckets[:, index] * 1_000_000) for index, name in enumerate(CLASSES[:3], 1)}
     return pa.RecordBatch.from_arrays([columns[name] for name in _UNSTAMPED.names], schema=_UNSTAMPED)

@@ -13,7 +13,7 @@ import pytest
 from support.slo_events import NOW, SECOND, Row, table
 from surefoot.processors.lake.schema import TABLES
 from surefoot.processors.slo import INDICATORS, Indicator, Slo, indicator
-from surefoot.processors.slo.count import CLASSES, count_events, dimensions_of, stretches
+from surefoot.processors.slo.count import CLASSES, count_events, dimensions_of, stretches, views_of
 
 TODAY = date(2026, 3, 10)
 FILES = sorted((Path(indicator.__file__).parent / "indicators").glob("*.sql"))
@@ -36,10 +36,11 @@ def verdict(**said: object) -> Row:
 
 
 def counted(con: duckdb.DuckDBPyConnection, slo: Slo, **tables: list[Row]) -> list[Row]:
+    """Counts of the view that has the labels."""
     for name in ("runs", "tool_calls", "verdicts"):
         con.register(name, table(name, tables.get(name, [])))
     found: list[Row] = count_events(con, slo, [TODAY], 60, lookback_days=8).to_pylist()
-    return found
+    return [row for row in found if row["view"] == views_of(slo)[-1]]
 
 
 def classed(con: duckdb.DuckDBPyConnection, name: str, **tables: list[Row]) -> str | None:
@@ -187,7 +188,8 @@ def test_an_indicator_offers_the_columns_that_it_declares(con: duckdb.DuckDBPyCo
         con.register(each, table(each, []))
     values = {"from_date": TODAY, "to_date": TODAY, "verdicts_from": TODAY, "threshold_ns": 1}
     offered = con.sql(found.sql, params={key: values[key] for key in found.parameters}).columns
-    assert offered == ["trace_id", "ended_at", *found.columns, "strata", "class"]
+    late = ["fast_class", "labelled_at", "label_imported"] if found.labels == "late" else []
+    assert offered == ["event_id", "trace_id", "ended_at", *found.columns, "strata", "weight", "class", *late]
     assert set(found.columns) < set(TABLES[found.population].names)
     assert ("threshold_ns" in found.parameters) == found.has_threshold
 

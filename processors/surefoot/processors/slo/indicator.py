@@ -1,8 +1,9 @@
 """The indicators: one portable ``.sql`` file each, and the columns by which its events may be chosen and divided.
 
-Contract: a file yields one row per event with ``trace_id``, ``ended_at``, its population's columns, ``strata`` and
-``class`` (good, bad, unlabelled or excluded); its header says who is counted and why. The text runs verbatim on DuckDB,
-Spark and ClickHouse, which is why the files spell everything out and share nothing.
+Contract: a file yields one row per event with ``event_id``, ``trace_id``, ``ended_at``, its population's columns,
+``strata``, ``weight`` and ``class`` (good, bad, unlabelled or excluded), and where labels come late also with
+``fast_class``, ``labelled_at`` and ``label_imported``; its header says who is counted and why. The text runs verbatim
+on DuckDB, Spark and ClickHouse, which is why the files spell everything out and share nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Final
+
+# When it is known how an event ended: with the event, or when somebody has judged it.
+AT_ONCE: Final = "at once"
+LATE: Final = "late"
 
 # How `where` and `by` name an attribute surefoot.stratum.<name>.
 STRATUM: Final = "stratum."
@@ -49,6 +54,7 @@ class Indicator:
     population: str  # table of the events
     columns: tuple[str, ...]
     has_threshold: bool = False  # compares a duration with a value of the objective
+    labels: str = AT_ONCE
 
     @property
     def sql(self) -> str:
@@ -80,8 +86,8 @@ INDICATORS: Final = {
     indicator.name: indicator
     for indicator in (
         Indicator("availability", "runs", _RUN_COLUMNS),
-        Indicator("acceptable_outcome", "runs", _RUN_COLUMNS),
-        Indicator("policy_compliance", "runs", _RUN_COLUMNS),
+        Indicator("acceptable_outcome", "runs", _RUN_COLUMNS, labels=LATE),
+        Indicator("policy_compliance", "runs", _RUN_COLUMNS, labels=LATE),
         Indicator("tool_success", "tool_calls", _TOOL_CALL_COLUMNS),
         Indicator("latency", "runs", _RUN_COLUMNS, has_threshold=True),
     )

@@ -14,9 +14,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from surefoot.processors.lake.schema import SLO_MINUTES
-from surefoot.processors.slo.count import CLASSES
+from surefoot.processors.slo.count import CLASSES, views_of
 from surefoot.processors.slo.definition import FAST, Slo
 from surefoot.processors.slo.report import Counts
 from surefoot.processors.slo.windows import DAY
@@ -55,6 +56,7 @@ class Minutes:
 
     def __init__(self, slo: Slo) -> None:
         self._divided = bool(slo.by)
+        self._view = views_of(slo)[-1]
         self._days: dict[date, dict[str, Array]] = {}  # arrays of shape (n, 5): start and the four classes
         self._kept: set[str] = set()
         self._series: dict[str, Series] = {}
@@ -105,6 +107,7 @@ class Minutes:
         return self._days.get(day, {})
 
     def _by_stratum(self, counted: pa.Table, whole: bool) -> dict[str, Array]:
+        counted = counted.filter(pc.equal(counted["view"], self._view))
         if not counted.num_rows:
             return {}
         buckets = np.column_stack([counted[name].to_numpy() for name in ("start", *CLASSES)])

@@ -10,7 +10,7 @@
 --              provisional; human, then executable, then model; the newest; then the greater verdict_id.
 --              Verdicts are read from $verdicts_from on.
 WITH told AS (
-  SELECT verdict_id, supersedes, run_id, kind, verdict, finality, grader_kind, occurred_at
+  SELECT verdict_id, supersedes, run_id, kind, verdict, finality, grader_kind, occurred_at, received_at, source
   FROM verdicts
   WHERE date >= $verdicts_from
 ),
@@ -18,9 +18,13 @@ ranked AS (
   SELECT
     told.run_id,
     told.verdict,
+    CASE WHEN replaced.verdict_id IS NULL THEN 1 ELSE 0 END AS standing,
+    CASE WHEN told.verdict IN ('pass', 'fail') THEN told.received_at END AS labelled_at,
+    CASE WHEN told.source LIKE 'import:%' THEN 1 ELSE 0 END AS imported,
     row_number() OVER (
       PARTITION BY told.run_id
       ORDER BY
+        CASE WHEN replaced.verdict_id IS NULL THEN 0 ELSE 1 END,
         CASE WHEN told.finality = 'final' THEN 0 ELSE 1 END,
         CASE told.grader_kind WHEN 'human' THEN 0 WHEN 'executable' THEN 1 WHEN 'model' THEN 2 ELSE 3 END,
         told.occurred_at DESC NULLS LAST,
@@ -29,14 +33,20 @@ ranked AS (
   FROM told
   LEFT JOIN (SELECT DISTINCT supersedes AS verdict_id FROM told WHERE supersedes IS NOT NULL) AS replaced
     ON told.verdict_id = replaced.verdict_id
-  WHERE replaced.verdict_id IS NULL
-    AND told.kind = 'outcome'
+  WHERE told.kind = 'outcome'
     AND told.run_id IN (SELECT run_id FROM runs WHERE date >= $from_date AND date <= $to_date)
 ),
 effective AS (
-  SELECT run_id, verdict FROM ranked WHERE place = 1
+  SELECT
+    run_id,
+    max(CASE WHEN place = 1 AND standing = 1 THEN verdict END) AS verdict,
+    min(labelled_at) AS labelled_at,
+    min(CASE WHEN imported = 1 THEN labelled_at END) AS imported_at
+  FROM ranked
+  GROUP BY run_id
 )
 SELECT
+  runs.run_id AS event_id,
   runs.trace_id,
   runs.ended_at,
   runs.service_name,
@@ -51,13 +61,25 @@ SELECT
   runs.mode,
   runs.dialect,
   runs.strata,
+  coalesce(runs.sample_weight, 1.0) AS weight,
   CASE
     WHEN runs.outcome IN ('cancelled', 'deferred', 'refused') THEN 'excluded'
     WHEN effective.verdict = 'pass' THEN 'good'
     WHEN effective.verdict = 'fail' THEN 'bad'
     WHEN effective.verdict IS NULL AND runs.outcome IN ('error', 'abandoned') THEN 'bad'
     ELSE 'unlabelled'
-  END AS class
+  END AS class,
+  CASE
+    WHEN runs.outcome IN ('cancelled', 'deferred', 'refused') THEN 'excluded'
+    WHEN effective.verdict = 'pass' THEN 'good'
+    WHEN effective.verdict = 'fail' OR runs.outcome IN ('error', 'abandoned') THEN 'bad'
+    ELSE 'good'
+  END AS fast_class,
+  effective.labelled_at,
+  CASE
+    WHEN runs.source LIKE 'import:%' THEN 1 = 1
+    ELSE coalesce(effective.imported_at = effective.labelled_at, 1 = 0)
+  END AS label_imported
 FROM runs
 LEFT JOIN effective ON runs.run_id = effective.run_id
 WHERE runs.date >= $from_date

@@ -8,6 +8,7 @@
 --              refused (a boundary said no, as it should)
 -- Verdict from the run's own span, or its absence
 SELECT
+  run_id AS event_id,
   trace_id,
   ended_at,
   service_name,
@@ -22,6 +23,7 @@ SELECT
   mode,
   dialect,
   strata,
+  coalesce(sample_weight, 1.0) AS weight,
   CASE
     WHEN outcome = 'ok' THEN 'good'
     WHEN outcome IN ('error', 'abandoned') THEN 'bad'

@@ -7,6 +7,7 @@
 -- Excluded     every other outcome: a quick failure is not quick service, and availability counts it already
 -- Verdict from the run's own span: end minus start
 SELECT
+  run_id AS event_id,
   trace_id,
   ended_at,
   service_name,
@@ -21,6 +22,7 @@ SELECT
   mode,
   dialect,
   strata,
+  coalesce(sample_weight, 1.0) AS weight,
   CASE
     WHEN coalesce(outcome, 'unknown') <> 'ok' THEN 'excluded'
     WHEN duration_ns IS NULL OR duration_ns < 0 THEN 'unlabelled'

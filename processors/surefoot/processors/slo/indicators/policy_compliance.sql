@@ -9,7 +9,7 @@
 --              final before provisional; human, then executable, then model; the newest; then the greater
 --              verdict_id. Verdicts are read from $verdicts_from on.
 WITH told AS (
-  SELECT verdict_id, supersedes, run_id, name, kind, verdict, finality, grader_kind, occurred_at
+  SELECT verdict_id, supersedes, run_id, name, kind, verdict, finality, grader_kind, occurred_at, received_at, source
   FROM verdicts
   WHERE date >= $verdicts_from
 ),
@@ -17,9 +17,13 @@ ranked AS (
   SELECT
     told.run_id,
     told.verdict,
+    CASE WHEN replaced.verdict_id IS NULL THEN 1 ELSE 0 END AS standing,
+    CASE WHEN told.verdict IN ('pass', 'fail') THEN told.received_at END AS labelled_at,
+    CASE WHEN told.source LIKE 'import:%' THEN 1 ELSE 0 END AS imported,
     row_number() OVER (
       PARTITION BY told.run_id, told.name
       ORDER BY
+        CASE WHEN replaced.verdict_id IS NULL THEN 0 ELSE 1 END,
         CASE WHEN told.finality = 'final' THEN 0 ELSE 1 END,
         CASE told.grader_kind WHEN 'human' THEN 0 WHEN 'executable' THEN 1 WHEN 'model' THEN 2 ELSE 3 END,
         told.occurred_at DESC NULLS LAST,
@@ -28,20 +32,21 @@ ranked AS (
   FROM told
   LEFT JOIN (SELECT DISTINCT supersedes AS verdict_id FROM told WHERE supersedes IS NOT NULL) AS replaced
     ON told.verdict_id = replaced.verdict_id
-  WHERE replaced.verdict_id IS NULL
-    AND told.kind = 'process'
+  WHERE told.kind = 'process'
     AND told.run_id IN (SELECT run_id FROM runs WHERE date >= $from_date AND date <= $to_date)
 ),
 effective AS (
   SELECT
     run_id,
-    sum(CASE WHEN verdict = 'fail' THEN 1 ELSE 0 END) AS fails,
-    sum(CASE WHEN verdict = 'pass' THEN 1 ELSE 0 END) AS passes
+    sum(CASE WHEN place = 1 AND standing = 1 AND verdict = 'fail' THEN 1 ELSE 0 END) AS fails,
+    sum(CASE WHEN place = 1 AND standing = 1 AND verdict = 'pass' THEN 1 ELSE 0 END) AS passes,
+    min(labelled_at) AS labelled_at,
+    min(CASE WHEN imported = 1 THEN labelled_at END) AS imported_at
   FROM ranked
-  WHERE place = 1
   GROUP BY run_id
 )
 SELECT
+  runs.run_id AS event_id,
   runs.trace_id,
   runs.ended_at,
   runs.service_name,
@@ -56,11 +61,18 @@ SELECT
   runs.mode,
   runs.dialect,
   runs.strata,
+  coalesce(runs.sample_weight, 1.0) AS weight,
   CASE
     WHEN coalesce(effective.fails, 0) > 0 THEN 'bad'
     WHEN coalesce(effective.passes, 0) > 0 THEN 'good'
     ELSE 'unlabelled'
-  END AS class
+  END AS class,
+  CASE WHEN coalesce(effective.fails, 0) > 0 THEN 'bad' ELSE 'good' END AS fast_class,
+  effective.labelled_at,
+  CASE
+    WHEN runs.source LIKE 'import:%' THEN 1 = 1
+    ELSE coalesce(effective.imported_at = effective.labelled_at, 1 = 0)
+  END AS label_imported
 FROM runs
 LEFT JOIN effective ON runs.run_id = effective.run_id
 WHERE runs.date >= $from_date

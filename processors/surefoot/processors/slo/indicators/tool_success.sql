@@ -10,6 +10,7 @@
 --              three ran to an end that could be good or bad.
 -- Verdict from the call's own span
 SELECT
+  concat(trace_id, '-', span_id) AS event_id,
   trace_id,
   ended_at,
   service_name,
@@ -21,6 +22,7 @@ SELECT
   effect,
   dependency,
   strata,
+  coalesce(sample_weight, 1.0) AS weight,
   CASE
     WHEN outcome = 'ok' THEN 'good'
     WHEN outcome = 'error' THEN 'bad'

@@ -50,6 +50,7 @@ def stratum(
                 tier.factor,
                 tier.nominal_factor,
                 burning=tier.severity == severity,
+                frozen=state == "frozen",
             )
             for tier in tiers_for("28d", objective)
         ],

@@ -1,0 +1,263 @@
+"""The template's indicators with their intervals, from sufficient counts.
+
+Counts in, numbers out, the same for a profile that is built, verified or held against a boundary: whoever has the
+counts has the profile. Rule: an indicator that has no method has no interval, and one that was not recorded is null
+with a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, cast, get_args
+
+import numpy as np
+
+from surefoot.processors.evidence import classes, repeated
+from surefoot.processors.evidence.estimate import Estimate, Interval, Sides
+from surefoot.processors.evidence.groups import GroupTable, IntArray
+from surefoot.processors.evidence.intervals import (
+    DEFAULT_MEAN,
+    DEFAULT_SHARE,
+    MeanMethod,
+    ShareMethod,
+    mean_interval,
+    share_interval,
+)
+from surefoot.processors.evidence.profile import (
+    INDICATORS,
+    GraderError,
+    IndicatorPart,
+    Indicators,
+    IntervalPart,
+    StratumCounts,
+)
+from surefoot.processors.evidence.repeated import PAPER
+from surefoot.processors.evidence.types import EvidenceInputError, GroupTypes, pass_hat_types, yield_types
+
+Method = MeanMethod | ShareMethod
+METHODS: Final[tuple[str, ...]] = (*get_args(MeanMethod), *get_args(ShareMethod))
+
+# Averages over runs of something else than the outcome: what it is the share of.
+RATIOS: Final = {
+    "policy_compliance_rate": "mean over groups of runs that kept the rules / runs with a process verdict",
+    "recovery_success": "mean over groups of runs that recovered / runs in which a tool failed",
+    "autonomous_coverage": "mean over groups of runs that nobody had to help / runs",
+    "intervention_success": "mean over groups of acceptable runs / judged runs in which somebody intervened",
+}
+_SHARES: Final[dict[str, Callable[[GroupTable], Estimate]]] = {
+    "mixed_outcome_rate": classes.mixed_outcome_rate,
+    "equivalent_outcome_agreement": classes.equivalent_outcome_agreement,
+    "consistent_wrong_rate": classes.consistent_wrong_rate,
+    "non_equivalent_repeated_failure_rate": classes.non_equivalent_failure_rate,
+}
+_CLASSES_OF: Final = {
+    "mixed_outcome_rate": ("mixed",),
+    "equivalent_outcome_agreement": ("all_acceptable", "consistent_wrong"),
+    "consistent_wrong_rate": ("consistent_wrong",),
+    "non_equivalent_repeated_failure_rate": ("non_equivalent_repeated_failure",),
+}
+NOT_MEASURED: Final = "grader error not measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Counts of some strata, spread out to one row a group again, as the estimators take them."""
+
+    strata: tuple[StratumCounts, ...]
+    k: int
+    groups: GroupTable
+    codes: IntArray  # stratum of each group
+
+    @classmethod
+    def of(cls, strata: Sequence[StratumCounts], k: int, rule: str) -> Counted:
+        """``rule``: by which equivalence was told."""
+        rows = [(place, row) for place, stratum in enumerate(strata) for row in stratum.outcomes]
+        times = np.array([row.groups for _, row in rows], dtype=np.int64)
+
+        def column(values: Sequence[int]) -> IntArray:
+            return np.repeat(np.array(values, dtype=np.int64), times)
+
+        table = GroupTable.from_counts(
+            column([row.n for _, row in rows]),
+            column([row.c for _, row in rows]),
+            missing=column([row.missing for _, row in rows]),
+            equivalent=column([-1 if row.equivalent is None else int(row.equivalent) for _, row in rows]),
+            equivalence_rule=rule,
+        )
+        return cls(tuple(strata), k, table, column([place for place, _ in rows]))
+
+
+def indicators(counted: Counted, grader: GraderError, confidence: float) -> Indicators:
+    """All of the template's, each with a two-sided interval at ``confidence`` by its default method."""
+    found = {name: estimate(counted, name, grader) for name in INDICATORS}
+    intervals = {}
+    for name in INDICATORS:
+        interval = bounds(counted, name, "two", confidence)
+        if interval is not None:
+            intervals[name] = [IntervalPart.of(interval)]
+    if grader.false_accept_intervals:
+        intervals["grader_false_accept_rate"] = list(grader.false_accept_intervals)
+    if grader.false_reject_intervals:
+        intervals["grader_false_reject_rate"] = list(grader.false_reject_intervals)
+    parts = {name: IndicatorPart.of(one) if isinstance(one, Estimate) else one for name, one in found.items()}
+    return Indicators(**parts, confidence_intervals=intervals)
+
+
+def estimate(counted: Counted, name: str, grader: GraderError) -> Estimate | IndicatorPart:
+    """The point estimate of one indicator."""
+    groups, k = counted.groups, counted.k
+    if name == "outcome_yield":
+        return repeated.outcome_yield(groups)
+    if name == "strict_repeated_success_at_k":
+        return replace(repeated.pass_hat_k(groups, k), name=name)
+    if name == "normalised_consistency_at_k":
+        return replace(repeated.normalised_consistency(groups, k), name=name)
+    if name in _SHARES:
+        return _SHARES[name](groups)
+    if name in RATIOS:
+        return _ratio(counted, name)
+    measured = grader.false_accept if name == "grader_false_accept_rate" else grader.false_reject
+    return measured or IndicatorPart(
+        value=None,
+        variant="none",
+        k=None,
+        groups=0,
+        runs=0,
+        definition="share of the unacceptable runs that the grader accepts"
+        if name == "grader_false_accept_rate"
+        else "share of the acceptable runs that the grader rejects",
+        source=f"{PAPER}, section 6.3",
+        reason=NOT_MEASURED,
+    )
+
+
+def bounds(
+    counted: Counted,
+    name: str,
+    sides: Sides,
+    confidence: float,
+    method: str | None = None,
+) -> Interval | None:
+    """Bounds of an indicator, None where nothing was recorded. Raises EvidenceInputError if ``method`` is not for it.
+
+    A share that depends on equivalence counts groups of unknown equivalence on the side that makes it worse.
+    """
+    if name in _CLASSES_OF:
+        return _share_bounds(counted, name, sides, confidence, method)
+    if name == "normalised_consistency_at_k":
+        return _quotient_bounds(counted, sides, confidence, method)
+    if name == "strict_repeated_success_at_k" and _all_exactly_k(counted):
+        good = int((counted.groups.c == counted.k).sum())
+        return _share(good, len(counted.groups), name, sides, confidence, method)
+    types = _types(counted, name)
+    return None if types is None else _mean(types, name, sides, confidence, method)
+
+
+def _all_exactly_k(counted: Counted) -> bool:
+    return len(counted.groups) > 0 and bool(np.all(counted.groups.n == counted.k))
+
+
+def _types(counted: Counted, name: str) -> GroupTypes | None:
+    n, c = counted.groups.n, counted.groups.c
+    if name in RATIOS:
+        runs, hits, codes = _ratio_columns(counted, name)
+        return yield_types(runs, hits, codes) if len(runs) else None
+    if name not in {"outcome_yield", "strict_repeated_success_at_k"}:
+        return None
+    keep = n >= (1 if name == "outcome_yield" else counted.k)
+    if not keep.any():
+        return None
+    if name == "outcome_yield":
+        return yield_types(n[keep], c[keep], counted.codes[keep])
+    return pass_hat_types(n[keep], c[keep], counted.k, counted.codes[keep])
+
+
+def _ratio_columns(counted: Counted, name: str) -> tuple[IntArray, IntArray, IntArray]:
+    rows = [
+        (row.runs, row.hits, place, row.groups)
+        for place, stratum in enumerate(counted.strata)
+        for row in stratum.ratios.get(name, [])
+        if row.runs
+    ]
+    table = np.array(rows, dtype=np.int64).reshape(-1, 4)
+    runs, hits, codes = (np.repeat(table[:, column], table[:, 3]) for column in range(3))
+    return runs, hits, codes
+
+
+def _ratio(counted: Counted, name: str) -> Estimate:
+    runs, hits, _ = _ratio_columns(counted, name)
+    return Estimate(
+        name=name,
+        variant="task_mean",
+        value=float(np.mean(hits / runs)) if len(runs) else None,
+        k=None,
+        groups=len(runs),
+        runs=int(runs.sum()),
+        definition=RATIOS[name],
+        source=f"{PAPER}, section 6.1",
+        reason=None if len(runs) else "no run has what it is a share of",
+    )
+
+
+def _share_bounds(counted: Counted, name: str, sides: Sides, confidence: float, method: str | None) -> Interval | None:
+    found = classes.class_counts(counted.groups)
+    total = len(counted.groups) - found["too_few_runs"]
+    if not total:
+        return None
+    hits = sum(found[one] for one in _CLASSES_OF[name])
+    unknown = 0 if name == "mixed_outcome_rate" else found["unknown_equivalence"]
+    low = _share(hits, total, name, sides, confidence, method)
+    if not unknown or sides == "lower":
+        return low
+    high = _share(hits + unknown, total, name, sides, confidence, method)
+    note = f"the upper bound takes {unknown} groups of unknown equivalence as hits"
+    return replace(high, low=low.low, note="; ".join(filter(None, (high.note, note))))
+
+
+def _share(hits: int, total: int, name: str, sides: Sides, confidence: float, method: str | None) -> Interval:
+    if method is not None and method not in get_args(ShareMethod):
+        raise EvidenceInputError(_unfit(method, name, get_args(ShareMethod)))
+    chosen = DEFAULT_SHARE if method is None else cast(ShareMethod, method)
+    return share_interval(hits, total, quantity=_quantity(name), sides=sides, confidence=confidence, method=chosen)
+
+
+def _mean(types: GroupTypes, name: str, sides: Sides, confidence: float, method: str | None) -> Interval:
+    if method is not None and method not in get_args(MeanMethod):
+        raise EvidenceInputError(_unfit(method, name, get_args(MeanMethod)))
+    chosen = DEFAULT_MEAN if method is None else cast(MeanMethod, method)
+    return mean_interval(types, quantity=_quantity(name), sides=sides, confidence=confidence, method=chosen)
+
+
+def _quotient_bounds(counted: Counted, sides: Sides, confidence: float, method: str | None) -> Interval | None:
+    """Pass^k over Mean@k: each of the two gets half of the error, so that the quotient of the bounds holds."""
+    if method is not None:
+        raise EvidenceInputError(_unfit(method, "normalised_consistency_at_k", ("the default",)))
+    each = (1 + confidence) / 2
+    strict = bounds(counted, "strict_repeated_success_at_k", sides, each)
+    opposite: dict[Sides, Sides] = {"two": "two", "lower": "upper", "upper": "lower"}
+    mean = bounds(counted, "outcome_yield", opposite[sides], each)
+    if strict is None or mean is None:
+        return None
+    low = strict.low / mean.high if strict.low is not None and mean.high else None
+    high = min(1.0, strict.high / mean.low) if strict.high is not None and mean.low else None
+    if sides != "lower" and high is None:
+        high = 1.0
+    return Interval(
+        method=f"quotient of {strict.method} and {mean.method}",
+        confidence=confidence,
+        sides=sides,
+        low=low,
+        high=high,
+        unit="group",
+        gate=strict.gate and mean.gate,
+        note="; ".join(filter(None, (strict.note, mean.note))),
+    )
+
+
+def _quantity(name: str) -> str:
+    return "pass_hat_k" if name == "strict_repeated_success_at_k" else name
+
+
+def _unfit(method: str, name: str, fit: Sequence[str]) -> str:
+    return f"{method} is no method for {name}; there are {', '.join(fit)}"

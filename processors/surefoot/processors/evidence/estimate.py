@@ -40,3 +40,4 @@ class Estimate:
     source: str  # paper and section
     reason: str | None = None  # why there is no value, or what it leaves out
     intervals: tuple[Interval, ...] = ()
+    says: str = ""  # what the number means, in a sentence, where a reader would not know

@@ -31,8 +31,17 @@ UNCLASSED = -1  # fewer than two judged runs, or failures whose equivalence nobo
 EQUIVALENCE_RULE = "signature-equality/1"
 
 STRATA = ("task_class", "consequence_class", "horizon")
-FLAGS = ("acceptable", "compliant", "available", "recovered", "autonomous", "intervened", "infrastructure", "abstained")
-NUMBERS = ("confidence", "duration_ns", "cost_usd", "api_calls", "severity")
+FLAGS = ("acceptable", "compliant", "available", "disturbed", "autonomous", "intervened", "infrastructure", "abstained")
+NUMBERS = (
+    "repetition",
+    "confidence",
+    "duration_ns",
+    "cost_usd",
+    "model_calls",
+    "tool_calls",
+    "tool_errors",
+    "severity",
+)
 
 
 class GroupsError(ProcessorsError):

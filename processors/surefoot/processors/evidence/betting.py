@@ -25,28 +25,33 @@ SHUFFLE = 20260916
 FIRST_MEAN, FIRST_VARIANCE, LARGEST = 0.5, 0.25, 0.5  # before any group was seen; the authors' choice
 
 
-def betting_lower(values: ArrayLike, counts: ArrayLike, alpha: float) -> float:
+def betting_lower(values: ArrayLike, counts: ArrayLike, alpha: float, weights: ArrayLike | None = None) -> float:
     """The least mean that the bets do not refute: hedged capital with a grid of fixed bets, their mean capital.
 
-    ``counts`` are groups of each of ``values``; they may be fractional when a sample's size is planned. The bound does
-    not depend on any order of the groups.
+    ``counts`` are groups of each of ``values``; they may be fractional when a sample's size is planned. ``weights`` in
+    [0, 1] make it the weighted mean, with the weights taken as given (runs of a block by those of the largest one). The
+    bound does not depend on any order of the groups.
     """
     x, number = np.asarray(values, dtype=float), np.asarray(counts, dtype=float)
-    mean = float(x @ number / number.sum())
+    weight = np.ones_like(x) if weights is None else np.asarray(weights, dtype=float)
+    mean = float(x @ (number * weight) / (number @ weight))
     least = 1e-12
-    if mean <= least or _log_capital(least, x, number, alpha) <= -np.log(alpha):
+
+    def excess(m: float) -> float:
+        return _log_capital(m, x, number, weight, alpha) + float(np.log(alpha))
+
+    if mean <= least or excess(least) <= 0:
         return 0.0
     # The capital falls as m rises, and is at most 1 at the sample's mean.
-    root = optimize.brentq(lambda m: _log_capital(m, x, number, alpha) + np.log(alpha), least, mean, xtol=1e-12)
-    return max(0.0, float(root) - 1e-12)
+    return max(0.0, float(optimize.brentq(excess, least, mean, xtol=1e-12)) - 1e-12)
 
 
-def _log_capital(m: float, values: np.ndarray, counts: np.ndarray, alpha: float) -> float:
+def _log_capital(m: float, values: np.ndarray, counts: np.ndarray, weights: np.ndarray, alpha: float) -> float:
     boldest = BOLDEST / m
-    room = counts.sum() * m * max(1 - m, 1e-300)
+    room = float(counts @ weights**2) * m * max(1 - m, 1e-300)
     fitted = np.sqrt(-2 * np.log(alpha) / (room * VARIANCE_SHARES))
     bets = np.append(np.minimum(fitted, boldest), boldest)
-    capital = np.log1p(bets[:, None] * (values - m)) @ counts
+    capital = np.log1p(bets[:, None] * (weights * (values - m))) @ counts
     return float(special.logsumexp(capital, b=WEIGHTS))
 
 

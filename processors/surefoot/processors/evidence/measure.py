@@ -144,21 +144,48 @@ def bounds(
     A share that depends on equivalence counts groups of unknown equivalence on the side that makes it worse.
     """
     if name in _CLASSES_OF:
-        return _share_bounds(counted, name, sides, confidence, method)
+        hits = share_hits(counted, name)
+        return None if hits is None else _share_bounds(hits, name, sides, confidence, method)
     if name == "normalised_consistency_at_k":
         return _quotient_bounds(counted, sides, confidence, method)
+    if (hits := share_hits(counted, name)) is not None:
+        return _share(hits.sure, hits.groups, name, sides, confidence, method)
+    types = group_types(counted, name)
+    return None if types is None else _mean(types, name, sides, confidence, method)
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Groups that an indicator counts; ``most`` counts those of unknown equivalence, too."""
+
+    sure: int
+    most: int
+    groups: int
+
+
+def share_hits(counted: Counted, name: str) -> Hits | None:
+    """What a share of groups is the share of; None of other indicators, and where nothing was repeated.
+
+    Pass^k is such a share where every group has exactly k judged runs.
+    """
     if name == "strict_repeated_success_at_k" and _all_exactly_k(counted):
         good = int((counted.groups.c == counted.k).sum())
-        return _share(good, len(counted.groups), name, sides, confidence, method)
-    types = _types(counted, name)
-    return None if types is None else _mean(types, name, sides, confidence, method)
+        return Hits(good, good, len(counted.groups))
+    found = classes.class_counts(counted.groups)
+    total = len(counted.groups) - found["too_few_runs"]
+    if name not in _CLASSES_OF or not total:
+        return None
+    sure = sum(found[one] for one in _CLASSES_OF[name])
+    unknown = 0 if name == "mixed_outcome_rate" else found["unknown_equivalence"]
+    return Hits(sure, sure + unknown, total)
 
 
 def _all_exactly_k(counted: Counted) -> bool:
     return len(counted.groups) > 0 and bool(np.all(counted.groups.n == counted.k))
 
 
-def _types(counted: Counted, name: str) -> GroupTypes | None:
+def group_types(counted: Counted, name: str) -> GroupTypes | None:
+    """What a mean over groups is the mean of; None of other indicators, and where nothing was recorded."""
     n, c = counted.groups.n, counted.groups.c
     if name in RATIOS:
         runs, hits, codes = _ratio_columns(counted, name)
@@ -200,18 +227,12 @@ def _ratio(counted: Counted, name: str) -> Estimate:
     )
 
 
-def _share_bounds(counted: Counted, name: str, sides: Sides, confidence: float, method: str | None) -> Interval | None:
-    found = classes.class_counts(counted.groups)
-    total = len(counted.groups) - found["too_few_runs"]
-    if not total:
-        return None
-    hits = sum(found[one] for one in _CLASSES_OF[name])
-    unknown = 0 if name == "mixed_outcome_rate" else found["unknown_equivalence"]
-    low = _share(hits, total, name, sides, confidence, method)
-    if not unknown or sides == "lower":
+def _share_bounds(hits: Hits, name: str, sides: Sides, confidence: float, method: str | None) -> Interval:
+    low = _share(hits.sure, hits.groups, name, sides, confidence, method)
+    if hits.most == hits.sure or sides == "lower":
         return low
-    high = _share(hits + unknown, total, name, sides, confidence, method)
-    note = f"the upper bound takes {unknown} groups of unknown equivalence as hits"
+    high = _share(hits.most, hits.groups, name, sides, confidence, method)
+    note = f"the upper bound takes {hits.most - hits.sure} groups of unknown equivalence as hits"
     return replace(high, low=low.low, note="; ".join(filter(None, (high.note, note))))
 
 

@@ -195,6 +195,8 @@ class Evidence(Part):
     tool_effects: dict[str, int] | None  # tool calls of the runs
     horizon: dict[str, Spread] | None
     production_runs: dict[str, int] | None  # by task class of the population: runs outside of any run group
+    cost_per_run: float | None  # USD, mean of the runs whose cost is known
+    seconds_per_run: float | None  # mean
     counts: list[StratumCounts]
     listed_groups: list[ListedGroup]
 
@@ -243,22 +245,21 @@ def to_json(profile: Profile) -> str:
 
 
 def to_yaml(profile: Profile) -> str:
-    """YAML, small mappings and lists on one line."""
+    """YAML, a record on a line."""
     return yaml.dump(profile.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
-_WIDEST: Final = 8  # fields on one line
-_LONGEST: Final = 400  # characters of their values
+# What a profile has hundreds of stands on one line each.
+_RECORDS: Final = frozenset(
+    frozenset(part.model_fields)
+    for part in (IndicatorPart, IntervalPart, OutcomeCount, RatioCount, GraderUse, Spread, ListedGroup)
+)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Mappings and lists of nothing but values stand on one line: a profile has a thousand of them."""
-
     def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> yaml.MappingNode:
         del flow_style
-        values = dict(mapping).values()
-        flat = 1 < len(values) <= _WIDEST and not any(isinstance(value, dict) for value in values)
-        return super().represent_mapping(tag, mapping, flow_style=flat and sum(map(len, map(str, values))) < _LONGEST)
+        return super().represent_mapping(tag, mapping, flow_style=frozenset(dict(mapping)) in _RECORDS)
 
     def ignore_aliases(self, data: Any) -> bool:
         """No anchors: equal parts are written twice."""

@@ -134,6 +134,7 @@ class Published(Part):
     """Evidence that is not in the lake: counts, and where they were published."""
 
     source: Text
+    grader_kind: Literal["executable", "human", "model"] | None = None
     counts: Annotated[list[PublishedCount], Field(min_length=1)]
 
 

@@ -20,6 +20,7 @@ spec:
     - duration: 28d
       isRolling: true
   indicator:
+    metadata: {name: mine}
     spec:
       ratioMetric:
         rawType: success
@@ -47,116 +48,115 @@ WRONG = {
     ),
     "unknown field far down": (
         "by: [task_class]", "group: [task_class]",
-        21, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.group", "unknown", "by, indicator, where",
+        22, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.group", "unknown", "by, file, indicator, labels",
     ),
     "missing field": ("  service: desk\n", "", 5, "spec.service", "missing", "add service"),
     "target 1": (
-        "target: 0.99", "target: 1", 23, "spec.objectives[0].target", "no error budget", "such as target: 0.99",
+        "target: 0.99", "target: 1", 24, "spec.objectives[0].target", "no error budget", "such as target: 0.99",
     ),
     "target that rounds to 1": (
         "target: 0.99", "target: 0.99999999999999999999",
-        23, "spec.objectives[0].target", "no error budget", "less than 1",
+        24, "spec.objectives[0].target", "no error budget", "less than 1",
     ),
-    "target 0": ("target: 0.99", "target: 0", 23, "spec.objectives[0].target", "asks for nothing", "more than 0"),
-    "target below 0": ("target: 0.99", "target: -0.5", 23, "spec.objectives[0].target", "-0.5", "more than 0"),
+    "target 0": ("target: 0.99", "target: 0", 24, "spec.objectives[0].target", "asks for nothing", "more than 0"),
+    "target below 0": ("target: 0.99", "target: -0.5", 24, "spec.objectives[0].target", "-0.5", "more than 0"),
     "a percentage as target": (
-        "target: 0.99", "target: 99.5", 23, "spec.objectives[0].target", "99.5", "targetPercent: 99.5",
+        "target: 0.99", "target: 99.5", 24, "spec.objectives[0].target", "99.5", "targetPercent: 99.5",
     ),
     "target not a number": (
-        "target: 0.99", "target: .nan", 23, "spec.objectives[0].target", "nan", "finite",
+        "target: 0.99", "target: .nan", 24, "spec.objectives[0].target", "nan", "finite",
     ),
-    "target as text": ("target: 0.99", "target: '0.99'", 23, "spec.objectives[0].target", "'0.99'", "without quotes"),
-    "target yes": ("target: 0.99", "target: yes", 23, "spec.objectives[0].target", "a number, found True", "number"),
+    "target as text": ("target: 0.99", "target: '0.99'", 24, "spec.objectives[0].target", "'0.99'", "without quotes"),
+    "target yes": ("target: 0.99", "target: yes", 24, "spec.objectives[0].target", "a number, found True", "number"),
     "targetPercent 100": (
         "target: 0.99", "targetPercent: 100",
-        23, "spec.objectives[0].targetPercent", "no error budget", "targetPercent: 99",
+        24, "spec.objectives[0].targetPercent", "no error budget", "targetPercent: 99",
     ),
     "two targets": (
-        "target: 0.99", "target: 0.99\n      targetPercent: 99", 23, "spec.objectives[0]", "both are there", "keep one",
+        "target: 0.99", "target: 0.99\n      targetPercent: 99", 24, "spec.objectives[0]", "both are there", "keep one",
     ),
     "no target": (
-        "target: 0.99", "displayName: x", 23, "spec.objectives[0]", "neither is there", "target: 0.99",
+        "target: 0.99", "displayName: x", 24, "spec.objectives[0]", "neither is there", "target: 0.99",
     ),
     "two objectives": (
         "    - target: 0.99", "    - target: 0.99\n    - target: 0.9",
-        22, "spec.objectives", "exactly one objective", "an SLO per objective",
+        23, "spec.objectives", "exactly one objective", "an SLO per objective",
     ),
     "two indicators": (
         "      ratioMetric:", "      thresholdMetric: {}\n      ratioMetric:",
-        12, "spec.indicator.spec", "two indicators", "keep one",
+        13, "spec.indicator.spec", "two indicators", "keep one",
     ),
-    "indicator by reference": (
-        "  indicator:\n", "  indicatorRef: other\n  indicator:\n", 11, "spec.indicatorRef", "not supported",
-        "spec.indicator",
+    "an indicator by reference and in place": (
+        "  indicator:\n", "  indicatorRef: other\n  indicator:\n", 5, "spec", "both are there", "keep one",
     ),
     "good and total": (
         "        rawType: success", "        good: {}\n        rawType: success",
-        14, "spec.indicator.spec.ratioMetric.good", "not read", "rawType: success",
+        15, "spec.indicator.spec.ratioMetric.good", "not read", "rawType: success",
     ),
     "rawType failure": (
         "rawType: success", "rawType: failure",
-        14, "spec.indicator.spec.ratioMetric.rawType", "'failure'", "rawType: success",
+        15, "spec.indicator.spec.ratioMetric.rawType", "'failure'", "rawType: success",
     ),
     "another source": (
         "type: surefoot", "type: prometheus",
-        17, "spec.indicator.spec.ratioMetric.raw.metricSource.type", "'prometheus'", "type: surefoot",
+        18, "spec.indicator.spec.ratioMetric.raw.metricSource.type", "'prometheus'", "type: surefoot",
     ),
     "unknown indicator": (
         "indicator: availability", "indicator: availabilty",
-        19, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.indicator", "availabilty",
+        20, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.indicator", "availabilty",
         "did you mean availability?",
     ),
     "ratio for a duration": (
         "indicator: availability", "indicator: latency",
-        13, "spec.indicator.spec.ratioMetric", "compares a duration", "thresholdMetric instead",
+        14, "spec.indicator.spec.ratioMetric", "compares a duration", "thresholdMetric instead",
     ),
     "threshold of a ratio": (
-        "target: 0.99", "target: 0.99\n      op: lte", 24, "spec.objectives[0].op", "no threshold", "remove it",
+        "target: 0.99", "target: 0.99\n      op: lte", 25, "spec.objectives[0].op", "no threshold", "remove it",
     ),
     "unknown column": (
         "where: {service_name: desk}", "where: {servicename: desk}",
-        20, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.where.servicename", "runs have no", "service_name?",
+        21, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.where.servicename", "runs have no", "service_name?",
     ),
     "a column that decides": (
         "where: {service_name: desk}", "where: {outcome: ok}",
-        20, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.where.outcome", "runs have no", "known here",
+        21, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.where.outcome", "runs have no", "known here",
     ),
     "SQL for a column": (
         "where: {service_name: desk}", "where: {\"1=1) --\": desk}",
-        20, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.where.1=1) --", "runs have no", "known here",
+        21, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.where.1=1) --", "runs have no", "known here",
     ),
     "a number as value": (
         "where: {service_name: desk}", "where: {service_name: 7}",
-        20, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.where.service_name", "a list, found 7", "hyphen",
+        21, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.where.service_name", "a list, found 7", "hyphen",
     ),
     "no value": (
         "where: {service_name: desk}", "where: {service_name: []}",
-        20, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.where.service_name", "matches nothing",
+        21, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.where.service_name", "matches nothing",
         "at least one",
     ),
     "unknown dimension": (
         "by: [task_class]", "by: [task_class, tool_name]",
-        21, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.by[1]", "'tool_name'", "known here",
+        22, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.by[1]", "'tool_name'", "known here",
     ),
     "a dimension twice": (
         "by: [task_class]", "by: [task_class, task_class]",
-        21, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.by[1]", "stands twice", "keep one",
+        22, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.by[1]", "stands twice", "keep one",
     ),
     "a stratum without name": (
         "by: [task_class]", "by: [stratum.]",
-        21, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.by[0]", "'stratum.'", "stratum.<name>",
+        22, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.by[0]", "'stratum.'", "stratum.<name>",
     ),
     "bad window": ("duration: 28d", "duration: 28 days", 9, "spec.timeWindow[0].duration", "'28 days'", "write 28d"),
     "month": ("duration: 28d", "duration: 1M", 9, "spec.timeWindow[0].duration", "no fixed length", "in days"),
     "too short": ("duration: 28d", "duration: 3d", 9, "spec.timeWindow[0].duration", "between 4d", "write 28d"),
     "too long": ("duration: 28d", "duration: 9999999w", 9, "spec.timeWindow[0].duration", "366d", "write 28d"),
     "a number as window": ("duration: 28d", "duration: 28", 9, "spec.timeWindow[0].duration", "found 28", "quotes"),
-    "calendar": (
-        "isRolling: true", "calendar: {startTime: '2026-01-01 00:00:00', timeZone: UTC}",
-        10, "spec.timeWindow[0].calendar", "later version", "isRolling: true",
+    "a calendar of a window that rolls": (
+        "isRolling: true", "isRolling: true\n      calendar: {startTime: '2026-01-01 00:00:00', timeZone: UTC}",
+        11, "spec.timeWindow[0].calendar", "no calendar", "isRolling: false",
     ),
-    "not rolling": (
-        "isRolling: true", "isRolling: false", 10, "spec.timeWindow[0].isRolling", "later", "isRolling: true",
+    "neither rolling nor a calendar": (
+        "isRolling: true", "isRolling: false", 10, "spec.timeWindow[0].isRolling", "needs a calendar", "startTime",
     ),
     "two windows": (
         "      isRolling: true", "      isRolling: true\n    - duration: 7d\n      isRolling: true",
@@ -167,14 +167,14 @@ WRONG = {
         8, "spec.timeWindow", "there are 0", "keep one",
     ),
     "time slices": (
-        "Occurrences", "Timeslices", 7, "spec.budgetingMethod", "not supported yet", "write Occurrences",
+        "Occurrences", "Timeslices", 24, "spec.objectives[0].timeSliceTarget", "Timeslices needs", "add timeSlice",
     ),
     "unknown budgeting": (
-        "Occurrences", "occurrences", 7, "spec.budgetingMethod", "'occurrences'", "write Occurrences",
+        "Occurrences", "occurrences", 7, "spec.budgetingMethod", "'occurrences'", "write Occurrences, Time",
     ),
     "time slice target": (
         "target: 0.99", "target: 0.99\n      timeSliceTarget: 0.9",
-        24, "spec.objectives[0].timeSliceTarget", "time slices", "Occurrences",
+        25, "spec.objectives[0].timeSliceTarget", "no target for a slice", "Timeslices",
     ),
     "a name with capitals": (
         "name: desk-availability", "name: Desk_Availability", 4, "metadata.name", "RFC 1123", "write desk-availability",
@@ -196,12 +196,12 @@ WRONG = {
     ),
     "duplicate key in flow style": (
         "{service_name: desk}", "{service_name: desk, service_name: shop}",
-        20, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.where.service_name", "twice", "keep one",
+        21, "spec.indicator.spec.ratioMetric.raw.metricSource.spec.where.service_name", "twice", "keep one",
     ),
     "not a mapping": (GOOD, "- one\n- two\n", 1, "", "a list, not a mapping", "apiVersion: openslo/v1"),
     "text for a mapping": ("metadata:\n  name: desk-availability", "metadata: x", 3, "metadata", "'x'", "key: value"),
     "a tab": ("  service: desk", "\tservice: desk", 6, "", "not YAML", "spaces"),
-    "a bracket left open": ("[task_class]", "[task_class", 22, "", "not YAML", "bracket"),
+    "a bracket left open": ("[task_class]", "[task_class", 23, "", "not YAML", "bracket"),
     "a control character": ("service: desk", "service: de\x07sk", 6, "", "does not allow", "remove it"),
     "an unknown tag": ("service: desk", "service: !!python/name:os.system desk", 6, "", "not YAML", "see the place"),
     "nested without end": ("service: desk", f"service: {'[' * 5000}", 1, "", "nested too deeply", "flat"),
@@ -255,7 +255,7 @@ def test_a_threshold_is_checked(case: str, tmp_path: Path) -> None:
 def test_several_mistakes_of_a_document_are_told_at_once(tmp_path: Path) -> None:
     text = GOOD.replace("target: 0.99", "target: 1").replace("28d", "1M").replace("service_name", "servce_name")
     (tmp_path / "bad.yaml").write_text(text)
-    assert [problem.line for problem in load_slos(tmp_path).problems] == [9, 20, 23]
+    assert [problem.line for problem in load_slos(tmp_path).problems] == [9, 21, 24]
 
 
 def test_what_a_file_says_is_what_is_loaded(tmp_path: Path) -> None:
@@ -276,17 +276,16 @@ def test_what_a_file_says_is_what_is_loaded(tmp_path: Path) -> None:
 
 
 def test_documents_of_one_file_stand_for_themselves(tmp_path: Path) -> None:
-    service = "apiVersion: openslo/v1\nkind: Service\nmetadata: {name: desk}\nspec: {description: x}\n"
+    service = "apiVersion: openslo/v1\nkind: Service\nmetadata: {name: shop}\nspec: {description: x}\n"
     broken = GOOD.replace("target: 0.99", "target: 1")
-    second = GOOD.replace("desk-availability", "second") + "  alertPolicies: [{alertPolicyRef: mine}]\n"
+    second = GOOD.replace("desk-availability", "second")
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "all.yml").write_text("---\n".join([GOOD, service, broken, second]))
     loaded = load_slos(tmp_path)
     assert [slo.name for slo in loaded.slos] == ["desk-availability", "second"]
-    assert [problem.line for problem in loaded.problems] == [24 + 5 + 23]
+    assert [problem.line for problem in loaded.problems] == [25 + 5 + 24]
     assert [str(item).partition("all.yml:")[2] for item in loaded.unused] == [
-        "27: documents of kind Service are not used",
-        "77: alertPolicies are not used; every SLO gets the burn-rate alerts",
+        "28: nothing refers to the Service 'shop'"
     ]
 
 

@@ -5,11 +5,21 @@ Rule: a bad file never takes a good one down. What is wrong is told, by file and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
+from surefoot.processors.slo import adjustments as adjusting
+from surefoot.processors.slo import policy as deciding
+from surefoot.processors.slo.adjustments import BudgetAdjustment
 from surefoot.processors.slo.definition import Slo
-from surefoot.processors.slo.openslo import Problem, Unused, read_file
+from surefoot.processors.slo.openslo import Entry, read_file
+from surefoot.processors.slo.openslo_references import resolve
+from surefoot.processors.slo.openslo_rules import Refused
+from surefoot.processors.slo.policy import ErrorBudgetPolicy
+from surefoot.processors.slo.problems import Problem, Unused
+
+T = TypeVar("T", ErrorBudgetPolicy, BudgetAdjustment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +28,9 @@ class Loaded:
 
     slos: list[Slo]  # by name
     problems: list[Problem]  # by file and line
-    unused: list[Unused]  # documents that are fine and do nothing here
+    unused: list[Unused]  # documents, and parts of them, that are fine and do nothing here; by file and line
+    policies: list[ErrorBudgetPolicy] = field(default_factory=list)  # by name
+    adjustments: list[BudgetAdjustment] = field(default_factory=list)  # by name
 
 
 def slo_files(path: Path) -> list[Path]:
@@ -28,30 +40,57 @@ def slo_files(path: Path) -> list[Path]:
     return sorted(file for pattern in ("*.yaml", "*.yml") for file in path.rglob(pattern) if file.is_file())
 
 
+def watched_files(path: Path) -> list[Path]:
+    """All files on which :func:`load_slos` depends: beside the YAML files the queries that they name."""
+    return [*slo_files(path), *sorted(file for file in path.rglob("*.sql") if file.is_file())]
+
+
 def load_slos(path: Path) -> Loaded:
     """Read OpenSLO v1 files: one file, or every ``*.yaml`` and ``*.yml`` under a folder."""
-    loaded = Loaded([], [], [])
-    first_of: dict[str, Slo] = {}
+    entries: list[Entry] = []
+    problems: list[Problem] = []
     for file in slo_files(path):
         found = read_file(file)
-        loaded.problems.extend(found.problems)
-        loaded.unused.extend(found.unused)
-        for slo in found.slos:
-            first = first_of.setdefault(slo.name, slo)
-            if first is slo:
-                loaded.slos.append(slo)
-            else:
-                loaded.problems.append(_taken(slo, first))
-    loaded.slos.sort(key=lambda slo: slo.name)
-    loaded.problems.sort(key=lambda problem: (problem.file, problem.line))
-    return loaded
-
-
-def _taken(slo: Slo, first: Slo) -> Problem:
-    return Problem(
-        slo.file,
-        slo.line,
-        "metadata.name",
-        f"there is another SLO {slo.name!r}, in {first.file}:{first.line}, and that one is used",
-        "give this one another name, or remove it",
+        entries.extend(found.entries)
+        problems.extend(found.problems)
+    slos, wrong, unused = resolve(entries)
+    problems += wrong
+    policies, adjustments = _own(entries, slos, problems)
+    return Loaded(
+        sorted(slos, key=lambda slo: slo.name),
+        sorted(problems, key=lambda problem: (problem.file, problem.line)),
+        sorted(unused, key=lambda item: (item.file, item.line)),
+        policies,
+        adjustments,
     )
+
+
+def _own(
+    entries: list[Entry], slos: list[Slo], problems: list[Problem]
+) -> tuple[list[ErrorBudgetPolicy], list[BudgetAdjustment]]:
+    """The documents of our own kinds that fit the SLOs that there are."""
+    by_policy = {slo.name: (slo.service, slo.objective, slo.period) for slo in slos}
+    by_adjustment = {slo.name: slo.by for slo in slos}
+    policies: dict[str, ErrorBudgetPolicy] = {}
+    adjustments: dict[str, BudgetAdjustment] = {}
+    for entry in entries:
+        if isinstance(entry.parsed, ErrorBudgetPolicy):
+            wrong = [*_taken(entry, policies), *deciding.check(entry.parsed, by_policy)]
+            if not wrong:
+                policies[entry.name] = entry.parsed
+        elif isinstance(entry.parsed, BudgetAdjustment):
+            wrong = [*_taken(entry, adjustments), *adjusting.check(entry.parsed, by_adjustment)]
+            if not wrong:
+                adjustments[entry.name] = entry.parsed
+        else:
+            continue
+        problems.extend(entry.problem(refused) for refused in wrong)
+    return [policies[name] for name in sorted(policies)], [adjustments[name] for name in sorted(adjustments)]
+
+
+def _taken(entry: Entry, known: dict[str, T]) -> list[Refused]:
+    first = known.get(entry.name)
+    if first is None:
+        return []
+    what = f"there is another {entry.kind} {entry.name!r}, in {first.file}:{first.line}, and that one is used"
+    return [Refused(("metadata", "name"), what, "give this one another name, or remove it")]

@@ -1,20 +1,27 @@
-"""The rules for an SLO that reach across fields: targets, windows, thresholds, columns.
+"""The rules that reach across fields: indicators and columns, targets, windows, thresholds, slices, burn-rate tiers.
 
 Rule: every rule yields the place, what is wrong there and what to write instead; none stops the others.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from surefoot.processors.slo import openslo_schema as schema
-from surefoot.processors.slo.indicator import INDICATORS, Indicator
-from surefoot.processors.slo.windows import LONGEST_PERIOD, SHORTEST_PERIOD, seconds
+from surefoot.processors.slo.definition import OCCURRENCES, TIMESLICES, Calendar
+from surefoot.processors.slo.indicator import INDICATORS, LATE, Indicator
+from surefoot.processors.slo.periods import longest_seconds
+from surefoot.processors.slo.windows import DAY, LONGEST_PERIOD, MINUTE, SHORTEST_PERIOD, seconds
 from surefoot.processors.suggestions import suggestion
 
+if TYPE_CHECKING:
+    from surefoot.processors.slo import openslo_documents as documents
+    from surefoot.processors.slo.openslo_alerting import AlertConditionSpec
+    from surefoot.processors.slo.openslo_source import IndicatorSpec, Selection
+
 Steps = tuple[str | int, ...]
+SQL: Final = "sql"
 
 
 class Refused(NamedTuple):
@@ -25,50 +32,119 @@ class Refused(NamedTuple):
     remedy: str
 
 
-_INDICATOR: Final[Steps] = ("spec", "indicator", "spec")
 _OBJECTIVE: Final[Steps] = ("spec", "objectives", 0)
-_DURATION: Final[Steps] = ("spec", "timeWindow", 0, "duration")
+_WINDOW: Final[Steps] = ("spec", "timeWindow", 0)
 
 
-def metric(document: schema.SloDocument) -> tuple[Steps, schema.Selection]:
-    """What the SLO is about, and where the document says so."""
-    spec = document.spec.indicator.spec
-    if spec.threshold_metric is not None:
-        return (*_INDICATOR, "thresholdMetric", "metricSource", "spec"), spec.threshold_metric.metric_source.spec
-    assert spec.ratio_metric is not None  # noqa: S101 - the schema let exactly one through
-    return (*_INDICATOR, "ratioMetric", "raw", "metricSource", "spec"), spec.ratio_metric.raw.metric_source.spec
-
-
-def check(document: schema.SloDocument) -> Iterator[Refused]:
-    """What is wrong with a document whose shape is right."""
-    path, selection = metric(document)
-    yield from _check_window(document.spec.time_window[0])
-    yield from _check_target(document.spec.objectives[0])
+def check_indicator(spec: IndicatorSpec, at: Steps, folder: Path) -> Iterator[Refused]:
+    """What is wrong with an SLI that stands at ``at`` of its document; files are looked for from ``folder``."""
+    selection, path = spec.selection, (*at, *spec.path)
     indicator = INDICATORS.get(selection.indicator)
     if indicator is None:
         what = f"there is no indicator {selection.indicator!r}"
         yield Refused((*path, "indicator"), what, suggestion(selection.indicator, INDICATORS))
         return
-    yield from _check_threshold(document, indicator)
+    is_threshold = spec.threshold_metric is not None
+    if is_threshold != indicator.has_threshold:
+        metric, right = ("thresholdMetric", "ratioMetric") if is_threshold else ("ratioMetric", "thresholdMetric")
+        what = f"{indicator.name} {'compares a duration' if indicator.has_threshold else 'is a ratio'}"
+        yield Refused((*at, metric), what, f"write {right} instead of {metric}")
     yield from _check_dimensions(selection, indicator, path)
+    yield from _check_file(selection, path, folder)
+    yield from _check_waiting(selection, indicator, path)
 
 
-def _check_window(window: schema.TimeWindow) -> Iterator[Refused]:
-    text = window.duration
-    if not re.fullmatch(r"[0-9]+[mhdwMQY]", text):
-        yield Refused(_DURATION, f"{text!r} is not a duration: a whole number and one of m h d w M Q Y", "write 28d")
-    elif text[-1] in "MQY":
-        what = f"{text!r} has no fixed length, so it cannot roll; calendar windows come with a later version"
-        yield Refused(_DURATION, what, "write it in days, such as 28d")
-    elif not seconds(SHORTEST_PERIOD) <= seconds(text) <= seconds(LONGEST_PERIOD):
+def _check_dimensions(selection: Selection, indicator: Indicator, path: Steps) -> Iterator[Refused]:
+    known = [*indicator.columns, "stratum.<name>"]
+    named: list[tuple[Steps, str]] = [((*path, "where", name), name) for name in selection.where]
+    named += [((*path, "selected", name), name) for name in selection.selected]
+    named += [((*path, "by", index), name) for index, name in enumerate(selection.by)]
+    for place, name in named:
+        if not indicator.knows(name):
+            table = indicator.population.replace("_", " ")
+            yield Refused(place, f"{table} have no {name!r} to choose or divide by", suggestion(name, known))
+    for index, name in enumerate(selection.by):
+        if name in selection.by[:index]:
+            yield Refused((*path, "by", index), f"{name!r} stands twice", "keep one of the two")
+
+
+def _check_file(selection: Selection, path: Steps, folder: Path) -> Iterator[Refused]:
+    if (selection.file is not None) != (selection.indicator == SQL):
+        if selection.file is None:
+            yield Refused(
+                (*path, "file"), "the indicator sql needs a file with the query", "add file: my-indicator.sql"
+            )
+        else:
+            what = f"{selection.indicator} has a query of its own"
+            yield Refused((*path, "file"), what, "remove it, or write indicator: sql")
+    elif selection.file is not None:
+        try:
+            (folder / selection.file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            what = f"{selection.file!r} cannot be read: {reason}"
+            yield Refused((*path, "file"), what, "write its path from the folder of this file")
+
+
+def _check_waiting(selection: Selection, indicator: Indicator, path: Steps) -> Iterator[Refused]:
+    if selection.labels is not None and selection.labels.max_delay is not None:
+        yield from _check_length(selection.labels.max_delay, (*path, "labels", "max_delay"), MINUTE, 31 * DAY)
+    if selection.max_age is not None:
+        yield from _check_length(selection.max_age, (*path, "max_age"), MINUTE, seconds(LONGEST_PERIOD))
+    if indicator.labels != LATE:
+        for name in ("labels", "selected"):
+            if name in selection.model_fields_set:
+                what = f"how an event of {indicator.name} ended is known at once, so there is nothing to wait for"
+                remedy = "remove it" if name == "labels" else "remove it, or choose events with where"
+                yield Refused((*path, name), what, remedy)
+
+
+def _check_length(duration: str, path: Steps, least: int, most: int) -> Iterator[Refused]:
+    if duration[-1] in "MQY":
+        yield Refused(path, f"{duration!r} has no fixed length", "write it in minutes, hours, days or weeks")
+    elif not least <= seconds(duration) <= most:
+        yield Refused(path, f"{duration!r} is not between {least // MINUTE}m and {most // DAY}d", "write 3d")
+
+
+def check_slo(spec: documents.SloSpec, indicator: Indicator | None) -> Iterator[Refused]:
+    """What is wrong with an SLO beside its indicator and policies; ``indicator`` is None if it has problems."""
+    yield from _check_window(spec.time_window[0])
+    yield from _check_target(spec.objectives[0])
+    yield from _check_slices(spec)
+    if indicator is not None:
+        yield from _check_threshold(spec.objectives[0], indicator)
+
+
+def calendar_of(window: documents.TimeWindow) -> Calendar | None:
+    """The calendar of a window; None if it rolls."""
+    if window.calendar is None:
+        return None
+    start, zone = window.calendar.start_time, window.calendar.time_zone
+    return Calendar(start, zone, int(window.duration[:-1]), window.duration[-1])
+
+
+def _check_window(window: documents.TimeWindow) -> Iterator[Refused]:
+    text, path = window.duration, (*_WINDOW, "duration")
+    calendar = calendar_of(window)
+    if calendar is None and text[-1] in "MQY":
+        what = f"{text!r} has no fixed length, so it cannot roll"
+        yield Refused(path, what, "write it in days, such as 28d, or add a calendar instead of isRolling")
+        return
+    # In words before in windows: a thousand years have no calendar.
+    rough = (
+        int(text[:-1])
+        * {"m": 60, "h": 3600, "d": DAY, "w": 7 * DAY, "M": 28 * DAY, "Q": 90 * DAY, "Y": 365 * DAY}[text[-1]]
+    )
+    longest = seconds(LONGEST_PERIOD)
+    if rough <= longest:
+        rough = seconds(text) if calendar is None else longest_seconds(calendar)
+        longest += 3600 if calendar is not None else 0  # clocks that change
+    if not seconds(SHORTEST_PERIOD) <= rough <= longest:
         what = f"{text!r} is not between {SHORTEST_PERIOD} (the longest alert window is 3d) and {LONGEST_PERIOD}"
-        yield Refused(_DURATION, what, "write 28d")
-    if not window.is_rolling:
-        what = "a window that does not roll needs a calendar, which comes with a later version"
-        yield Refused(("spec", "timeWindow", 0, "isRolling"), what, "write isRolling: true")
+        yield Refused(path, what, "write 28d")
 
 
-def _check_target(objective: schema.Objective) -> Iterator[Refused]:
+def _check_target(objective: documents.Objective) -> Iterator[Refused]:
     name, value, whole = "target", objective.target, 1
     if value is None:
         name, value, whole = "targetPercent", objective.target_percent, 100
@@ -84,13 +160,29 @@ def _check_target(objective: schema.Objective) -> Iterator[Refused]:
         yield Refused(path, f"{value:g} asks for nothing", f"write more than 0, such as {name}: {0.99 * whole:g}")
 
 
-def _check_threshold(document: schema.SloDocument, indicator: Indicator) -> Iterator[Refused]:
-    objective, is_threshold = document.spec.objectives[0], document.spec.indicator.spec.threshold_metric is not None
-    if is_threshold != indicator.has_threshold:
-        metric, right = ("thresholdMetric", "ratioMetric") if is_threshold else ("ratioMetric", "thresholdMetric")
-        what = f"{indicator.name} {'compares a duration' if indicator.has_threshold else 'is a ratio'}"
-        yield Refused((*_INDICATOR, metric), what, f"write {right} instead of {metric}")
-        return
+def _check_slices(spec: documents.SloSpec) -> Iterator[Refused]:
+    objective, method = spec.objectives[0], spec.budgeting_method
+    path = (*_OBJECTIVE, "timeSliceTarget")
+    if method != TIMESLICES and objective.time_slice_target is not None:
+        yield Refused(path, f"{method} has no target for a slice", "remove it, or use budgetingMethod: Timeslices")
+    elif method == TIMESLICES and objective.time_slice_target is None:
+        yield Refused(path, "Timeslices needs the share of good events of a good slice", "add timeSliceTarget: 0.95")
+    elif objective.time_slice_target is not None and not 0 < objective.time_slice_target <= 1:
+        what = f"{objective.time_slice_target:g} is not a share above 0, at most 1"
+        yield Refused(path, what, "write one such as 0.95")
+    path = (*_OBJECTIVE, "timeSliceWindow")
+    length = objective.time_slice_window
+    if (method == OCCURRENCES) != (length is None):
+        if length is None:
+            yield Refused(path, f"{method} needs the length of a slice", "add timeSliceWindow: 5m")
+        else:
+            yield Refused(path, "Occurrences has no time slices", "remove it, or use budgetingMethod: Timeslices")
+    elif length is not None and (length[-1] in "MQY" or DAY % seconds(length)):
+        what = f"{length!r} does not divide a day, and slices begin anew at midnight UTC"
+        yield Refused(path, what, "write 1m, 5m, 15m, 1h or 1d")
+
+
+def _check_threshold(objective: documents.Objective, indicator: Indicator) -> Iterator[Refused]:
     for name, value in (("op", objective.op), ("value", objective.value)):
         if indicator.has_threshold and value is None:
             remedy = "write op: lte and value: 30 (seconds)"
@@ -107,14 +199,20 @@ def _check_threshold(document: schema.SloDocument, indicator: Indicator) -> Iter
         yield Refused((*_OBJECTIVE, "value"), what, "write the duration in seconds, such as value: 30")
 
 
-def _check_dimensions(selection: schema.Selection, indicator: Indicator, path: Steps) -> Iterator[Refused]:
-    known = [*indicator.columns, "stratum.<name>"]
-    named: list[tuple[Steps, str]] = [((*path, "where", name), name) for name in selection.where]
-    named += [((*path, "by", index), name) for index, name in enumerate(selection.by)]
-    for place, name in named:
-        if not indicator.knows(name):
-            table = indicator.population
-            yield Refused(place, f"{table} have no {name!r} to choose or divide by", suggestion(name, known))
-    for index, name in enumerate(selection.by):
-        if name in selection.by[:index]:
-            yield Refused((*path, "by", index), f"{name!r} stands twice", "keep one of the two")
+LONGEST_LOOKBACK: Final = "7d"
+SHORTEST_LOOKBACK: Final = "5m"
+
+
+def check_condition(spec: AlertConditionSpec, at: Steps) -> Iterator[Refused]:
+    """What is wrong with an alert condition that stands at ``at`` of its document."""
+    condition, path = spec.condition, (*at, "condition")
+    if condition.op != "gt":
+        what = f"{condition.op!r} is not supported: a tier burns above its threshold"
+        yield Refused((*path, "op"), what, "write op: gt")
+    if condition.threshold <= 0:
+        what = f"{condition.threshold:g} is no burn rate to alert on: at 1 the budget lasts exactly the period"
+        yield Refused((*path, "threshold"), what, "write more than 0, such as 14.4")
+    text = condition.lookback_window
+    if text[-1] in "MQY" or not seconds(SHORTEST_LOOKBACK) <= seconds(text) <= seconds(LONGEST_LOOKBACK):
+        what = f"{text!r} is not between {SHORTEST_LOOKBACK} and {LONGEST_LOOKBACK}"
+        yield Refused((*path, "lookbackWindow"), what, "write one such as 1h")

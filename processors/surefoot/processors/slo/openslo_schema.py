@@ -1,9 +1,8 @@
-"""The shape of an OpenSLO v1 SLO document, as far as this engine reads it.
+"""What every document of OpenSLO v1 is made of: names, descriptions, durations, metadata.
 
 Names, nesting and rules are those of the specification (github.com/OpenSLO/OpenSLO, README of v1) and of its Go SDK.
-``metricSource`` is where OpenSLO leaves room: ours has the type ``surefoot`` and names an indicator, conditions and
-dimensions. Rule: a field that OpenSLO has and we do not read yet is refused by name with a way out, a field that
-OpenSLO does not have is unknown; neither is ignored.
+Rule: a field that OpenSLO has and we do not read is refused by name with a way out, a field that OpenSLO does not have
+is unknown; neither is ignored.
 """
 
 from __future__ import annotations
@@ -18,10 +17,11 @@ from pydantic_core import PydanticCustomError
 T = TypeVar("T")
 
 API_VERSION: Final = "openslo/v1"
-SLO_KIND: Final = "SLO"
-UNUSED_KINDS: Final = ("AlertCondition", "AlertNotificationTarget", "AlertPolicy", "DataSource", "Service", "SLI")
 REFUSED: Final = "surefoot_refused"
 _LONGEST_DESCRIPTION: Final = 1050
+_LONGEST_DISPLAY_NAME: Final = 63
+_KEY: Final = r"[a-zA-Z0-9]([-._a-zA-Z0-9]{0,61}[a-zA-Z0-9])?"
+_DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 
 
 def refusal(what: str, remedy: str, field: str | None = None) -> PydanticCustomError:
@@ -30,7 +30,7 @@ def refusal(what: str, remedy: str, field: str | None = None) -> PydanticCustomE
 
 
 def _name(value: str) -> str:
-    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", value):
+    if not re.fullmatch(_DNS_LABEL, value):
         allowed = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")[:63].strip("-") or "support-desk-availability"
         raise refusal(
             f"{value!r} is not a name: lower-case letters, digits and hyphens, 63 at most (RFC 1123)",
@@ -39,13 +39,40 @@ def _name(value: str) -> str:
     return value
 
 
-def _description(value: str) -> str:
-    if len(value) > _LONGEST_DESCRIPTION:
-        raise refusal(f"{len(value)} characters, OpenSLO allows {_LONGEST_DESCRIPTION}", "shorten it")
+def _at_most(longest: int) -> AfterValidator:
+    def check(value: str) -> str:
+        if len(value) > longest:
+            raise refusal(f"{len(value)} characters, OpenSLO allows {longest}", "shorten it")
+        return value
+
+    return AfterValidator(check)
+
+
+def _label_key(value: str) -> str:
+    if not re.fullmatch(_KEY, value):
+        what = f"{value!r} is not a key of a label: letters, digits and - _ . between them, 63 at most"
+        raise refusal(what, "write one such as team")
     return value
 
 
-def _one(kind: str, remedy: str) -> AfterValidator:
+def _annotation_key(value: str) -> str:
+    prefix, slash, name = value.rpartition("/")
+    good_prefix = not slash or (len(prefix) <= 253 and re.fullmatch(rf"{_DNS_LABEL}(\.{_DNS_LABEL})*", prefix))
+    if not (good_prefix and re.fullmatch(_KEY, name)):
+        what = f"{value!r} is not a key of an annotation: a name of letters, digits and - _ ., before it a domain and /"
+        raise refusal(what, "write one such as example.com/runbook")
+    return value
+
+
+def _duration(value: str) -> str:
+    if not re.fullmatch(r"[0-9]+[mhdwMQY]", value) or int(value[:-1]) == 0:
+        raise refusal(f"{value!r} is not a duration: a whole number above 0 and one of m h d w M Q Y", "write 28d")
+    return value
+
+
+def one(kind: str, remedy: str) -> AfterValidator:
+    """Exactly one item."""
+
     def check(items: list[T]) -> list[T]:
         if len(items) != 1:
             raise refusal(f"exactly one {kind} is needed, there are {len(items)}", remedy)
@@ -65,8 +92,10 @@ def _as_list(value: Any) -> Any:
 
 
 Name = Annotated[str, AfterValidator(_name)]
-Description = Annotated[str, AfterValidator(_description)]
+Description = Annotated[str, _at_most(_LONGEST_DESCRIPTION)]
+Duration = Annotated[str, AfterValidator(_duration)]
 Texts = Annotated[list[str], BeforeValidator(_as_list)]
+SomeTexts = Annotated[Texts, AfterValidator(_some)]
 
 
 class Part(BaseModel):
@@ -89,179 +118,33 @@ class Metadata(Part):
     """``metadata`` of any document."""
 
     name: Name
-    display_name: str = ""
-    labels: dict[str, Texts] = {}
-    annotations: dict[str, str] = {}
+    display_name: Annotated[str, _at_most(_LONGEST_DISPLAY_NAME)] = ""
+    labels: dict[Annotated[str, AfterValidator(_label_key)], Texts] = {}
+    annotations: dict[Annotated[str, AfterValidator(_annotation_key)], str] = {}
 
 
-class Selection(Part):
-    """``metricSource.spec`` of type surefoot: which indicator, of which events, divided by what."""
+class Named(Part):
+    """What a document and an object written into another one have in common."""
 
-    indicator: str
-    where: dict[str, Annotated[Texts, AfterValidator(_some)]] = {}
-    by: list[str] = []
-
-
-class MetricSource(Part):
-    """Where the events come from: always the lake."""
-
-    refused = {
-        "metricSourceRef": (
-            "references to a DataSource are not read: the data is always the lake",
-            "remove it and write type: surefoot",
-        )
-    }
-    type: str
-    spec: Selection
-
-    @model_validator(mode="before")
-    @classmethod
-    def _only_surefoot(cls, data: Any) -> Any:
-        found = data.get("type") if isinstance(data, dict) else None
-        if isinstance(found, str) and found != "surefoot":
-            raise refusal(
-                f"metrics of type {found!r} are not read here",
-                "write type: surefoot and name an indicator in spec",
-                "type",
-            )
-        return data
-
-
-class Metric(Part):
-    """``raw`` and ``thresholdMetric``."""
-
-    metric_source: MetricSource
-
-
-_RAW = ("good, bad and total queries are not read: an indicator counts all of them", "write rawType: success and raw")
-
-
-class RatioMetric(Part):
-    """Good events over good and bad ones."""
-
-    refused = dict.fromkeys(("good", "bad", "total"), _RAW)
-    counter: bool = False
-    raw_type: str
-    raw: Metric
-
-    @model_validator(mode="after")
-    def _success(self) -> RatioMetric:
-        if self.raw_type != "success":
-            raise refusal(
-                f"{self.raw_type!r} is not read: an indicator gives the share of good events",
-                "write rawType: success",
-                "rawType",
-            )
-        return self
-
-
-class IndicatorSpec(Part):
-    """One of a ratio and a threshold."""
-
-    description: Description = ""
-    ratio_metric: RatioMetric | None = None
-    threshold_metric: Metric | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_of_two(cls, data: Any) -> Any:
-        if isinstance(data, dict) and ("ratioMetric" in data) == ("thresholdMetric" in data):
-            count = "two indicators" if "ratioMetric" in data else "no indicator"
-            raise refusal(
-                f"{count}: exactly one of ratioMetric and thresholdMetric is needed",
-                "keep one; write an SLO per indicator",
-            )
-        return data
-
-
-class Indicator(Part):
-    """An SLI written into the SLO."""
-
-    metadata: Metadata | None = None
-    spec: IndicatorSpec
-
-
-class TimeWindow(Part):
-    """``duration`` is checked where it is turned into seconds."""
-
-    refused = {
-        "calendar": (
-            "calendar-aligned windows come with a later version",
-            "use a rolling one: duration: 28d, isRolling: true",
-        )
-    }
-    duration: str
-    is_rolling: bool = False
-
-
-_NO_SLICES = ("time slices are not supported yet", "remove it and use budgetingMethod: Occurrences")
-_NO_COMPOSITE = ("composite SLOs are not supported yet", "write an SLO per indicator, with spec.indicator")
-
-
-class Objective(Part):
-    """Its target, and what a duration is compared with."""
-
-    refused = {
-        **dict.fromkeys(("timeSliceTarget", "timeSliceWindow"), _NO_SLICES),
-        **dict.fromkeys(("indicator", "indicatorRef", "compositeWeight"), _NO_COMPOSITE),
-    }
-    display_name: str = ""
-    op: str | None = None
-    value: float | None = None
-    target: float | None = None
-    target_percent: float | None = None
-
-    @model_validator(mode="after")
-    def _one_target(self) -> Objective:
-        if (self.target is None) == (self.target_percent is None):
-            count = "both are there" if self.target is not None else "neither is there"
-            raise refusal(
-                f"exactly one of target and targetPercent is needed, {count}", "keep one, such as target: 0.99"
-            )
-        return self
-
-
-class SloSpec(Part):
-    """``spec`` of an SLO."""
-
-    refused = {
-        "indicatorRef": (
-            "references to an SLI document are not supported yet",
-            "write the indicator into the SLO, as spec.indicator",
-        )
-    }
-    description: Description = ""
-    service: Name
-    indicator: Indicator
-    time_window: Annotated[list[TimeWindow], _one("time window", "keep one; write an SLO per window")]
-    budgeting_method: str
-    objectives: Annotated[list[Objective], _one("objective", "keep one; write an SLO per objective")]
-    alert_policies: list[Any] = []
-
-    @model_validator(mode="after")
-    def _occurrences(self) -> SloSpec:
-        if self.budgeting_method in {"Timeslices", "RatioTimeslices"}:
-            what = f"{self.budgeting_method} is not supported yet"
-        elif self.budgeting_method != "Occurrences":
-            what = f"{self.budgeting_method!r} is not a budgeting method of OpenSLO"
-        else:
-            return self
-        raise refusal(what, "write Occurrences", "budgetingMethod")
-
-
-class SloDocument(Part):
-    """A document of kind SLO."""
-
-    api_version: str
-    kind: str
     metadata: Metadata
-    spec: SloSpec
 
 
-class OtherDocument(Part):
-    """A document of another kind, which is only looked at enough to name it."""
+def one_of_two(data: Any, reference: str, inline: str) -> Any:
+    """Refuse a mapping that has both a reference and an object written out, or neither."""
+    if not isinstance(data, dict):
+        return data
+    if (reference in data) == (inline in data):
+        count, remedy = ("both are", "keep one of the two") if reference in data else ("neither is", f"add {reference}")
+        raise refusal(f"exactly one of {reference} and {inline} is needed, {count} there", remedy)
+    return data
 
-    api_version: str
-    kind: str
-    metadata: Metadata
-    spec: Any = None
+
+def must_be(kind: str) -> AfterValidator:
+    """The ``kind`` of an object that is written into another one."""
+
+    def check(value: str) -> str:
+        if value != kind:
+            raise refusal(f"{value!r} cannot stand here", f"write kind: {kind}")
+        return value
+
+    return AfterValidator(check)

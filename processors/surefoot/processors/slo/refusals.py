@@ -20,6 +20,7 @@ M = TypeVar("M", bound=BaseModel)
 OWN_VERSION: Final = "surefoot/v1"
 _EXPECTED: Final = {
     "string_type": ("text", "write text, in quotes if it looks like something else"),
+    "int_type": ("a whole number", "write a whole number without quotes"),
     "float_type": ("a number", "write a number without quotes"),
     "finite_number": ("a number", "write a finite number"),
     "bool_type": ("true or false", "write true or false without quotes"),
@@ -68,10 +69,10 @@ def kind_of(value: Any) -> str:
 
 def _known_fields(wrong: str, path: Iterable[str | int], model: type[BaseModel]) -> str:
     for step in path:
-        for info in model.model_fields.values():
-            if info.alias == step:
+        for name, info in model.model_fields.items():
+            if (info.alias or name) == step:
                 model = _model_in(info.annotation) or model
-    return suggestion(wrong, [info.alias or "" for info in model.model_fields.values()])
+    return suggestion(wrong, [info.alias or name for name, info in model.model_fields.items()])
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

@@ -42,3 +42,14 @@ def bucket_seconds(scale: float) -> int:
 def window_seconds(duration: int, scale: float) -> float:
     """Length of a window of nominally ``duration`` seconds; never less than a bucket."""
     return max(float(bucket_seconds(scale)), duration * scale)
+
+
+def shortest_name(length: int) -> str:
+    """The one name of a window of whole minutes: 1h for 60m, 1d for 24h, 28d for 4w; weeks are days.
+
+    A window's name is a label and part of a key, and equal windows are to have equal ones.
+    """
+    for unit in ("d", "h"):
+        if length % _UNITS[unit] == 0:
+            return f"{length // _UNITS[unit]}{unit}"
+    return f"{length // MINUTE}m"

@@ -1,0 +1,32 @@
+"""What the SLO files' reader has to say beside definitions: problems, and what is fine and does nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a document is not used."""
+
+    file: str
+    line: int
+    path: str  # of the field, such as spec.objectives[0].target; "" for the document
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        where = f"{self.path}: " if self.path else ""
+        return f"{self.file}:{self.line}: {where}{self.what}; {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """A document, or a part of one, that is fine and does nothing here."""
+
+    file: str
+    line: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.what}"

@@ -34,6 +34,7 @@ spec:
   budgetingMethod: Occurrences
   timeWindow: [{duration: 28d, isRolling: true}]
   indicator:
+    metadata: {name: mine}
     spec:
       ratioMetric:
         rawType: success

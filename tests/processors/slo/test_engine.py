@@ -26,6 +26,7 @@ spec:
   budgetingMethod: Occurrences
   timeWindow: [{{duration: {period}, isRolling: true}}]
   indicator:
+    metadata: {name: mine}
     spec:
       ratioMetric:
         rawType: success

@@ -5,7 +5,7 @@ from surefoot.processors.slo.definition import Slo, error_budget
 from surefoot.processors.slo.engine import SloEngine
 from surefoot.processors.slo.indicator import INDICATORS, Indicator
 from surefoot.processors.slo.load import Loaded, load_slos
-from surefoot.processors.slo.openslo import Problem, Unused
+from surefoot.processors.slo.problems import Problem, Unused
 from surefoot.processors.slo.report import StatusReport
 from surefoot.processors.slo.windows import WINDOWS
 

@@ -22,6 +22,7 @@ IntArray = NDArray[np.int64]
 FlagArray = NDArray[np.int8]  # 1 yes, 0 no, -1 unknown or not asked
 FloatArray = NDArray[np.float64]  # NaN where unknown
 NameArray = NDArray[np.object_]
+Where = NDArray[np.bool_]
 
 ALL_ACCEPTABLE, MIXED, CONSISTENT_WRONG, NON_EQUIVALENT = range(4)
 CLASS_NAMES = ("all_acceptable", "mixed", "consistent_wrong", "non_equivalent_repeated_failure")
@@ -285,7 +286,7 @@ def _actions(runs: pa.Table, order: IntArray) -> tuple[Codes, IntArray]:
     return Codes.of(pc.list_flatten(column)), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-def _count(group: IntArray, where: NDArray[np.bool_], rows: int) -> IntArray:
+def _count(group: IntArray, where: Where, rows: int) -> IntArray:
     return np.bincount(group[where], minlength=rows).astype(np.int64)
 
 
@@ -293,7 +294,7 @@ def _equivalence(
     group: IntArray,
     signature: IntArray,
     acceptable: FlagArray,
-    spared: NDArray[np.bool_],
+    spared: Where,
     n: IntArray,
     c: IntArray,
 ) -> FlagArray:
@@ -313,7 +314,7 @@ def _equivalence(
     return out
 
 
-def _select_runs(runs: RunTable, groups: NDArray[np.bool_]) -> RunTable:
+def _select_runs(runs: RunTable, groups: Where) -> RunTable:
     keep = np.flatnonzero(groups[runs.group])
     renumbered = (np.cumsum(groups) - 1)[runs.group[keep]]
     lengths = (runs.offsets[1:] - runs.offsets[:-1])[keep]

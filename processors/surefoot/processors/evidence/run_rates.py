@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surefoot.processors.evidence.estimate import Estimate
-from surefoot.processors.evidence.groups import GroupsError, GroupTable, IntArray, RunTable
+from surefoot.processors.evidence.groups import GroupsError, GroupTable, IntArray, RunTable, Where
 from surefoot.processors.evidence.repeated import PAPER
 
 Indicator = Literal[
     "availability", "policy_compliance", "recovery_success", "autonomous_coverage", "intervention_success"
 ]
-Where = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,157 @@
+"""Does the agent's confidence tell which runs fail? Calibration, discrimination, Brier score, risk and coverage.
+
+Rule: only runs with both a confidence and a verdict count, the others are left out and counted. Runs are pooled, as
+published, so an interval for these figures must still resample whole tasks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.integrate import trapezoid
+from sklearn.metrics import brier_score_loss, roc_auc_score
+
+from surefoot.processors.evidence.consistency import RABANSER
+from surefoot.processors.evidence.estimate import Estimate
+from surefoot.processors.evidence.groups import FloatArray, GroupsError, GroupTable
+
+TiesVariant = Literal["ties_averaged", "ties_by_order"]
+BINS = 10
+GRID = 100
+
+
+def calibration(groups: GroupTable) -> Estimate:
+    """Return P_cal = 1 - ECE over ten bins of equal width.
+
+    By hand: scikit-learn's calibration_curve gives no bin sizes and closes bins on the other side.
+    """
+    known = _known(groups)
+    value = None if known.nothing else 1 - expected_calibration_error(known.confidence, known.outcome)
+    definition = "1 - sum of n_b/N |mean outcome - mean confidence|, bins [a,b), the last one closed"
+    return _estimate("calibration", f"ece_equal_width_{BINS}", known, value, definition)
+
+
+def expected_calibration_error(confidence: FloatArray, outcome: FloatArray) -> float:
+    """Return ECE of confidences in 0..1 against outcomes 0 or 1."""
+    edges = np.linspace(0, 1, BINS + 1)
+    bins = np.minimum(np.searchsorted(edges, confidence, side="right") - 1, BINS - 1)
+    gaps = np.bincount(bins, weights=outcome - confidence, minlength=BINS)
+    return float(np.abs(gaps).sum() / len(confidence))
+
+
+def discrimination(groups: GroupTable) -> Estimate:
+    """Return P_AUROC: the chance that an acceptable run has the higher confidence, ties counting half."""
+    known = _known(groups)
+    one_kind = not known.nothing and len(np.unique(known.outcome)) < 2
+    value = None if known.nothing or one_kind else float(roc_auc_score(known.outcome, known.confidence))
+    definition = "(concordant + ties/2) / (acceptable x unacceptable)"
+    reason = "all runs ended alike: there is nothing to tell apart" if one_kind else None
+    return _estimate("discrimination", "auroc", known, value, definition, reason)
+
+
+def brier(groups: GroupTable) -> Estimate:
+    """Return P_brier = 1 - mean squared error of the confidence, which is also R_Pred."""
+    known = _known(groups)
+    value = None if known.nothing else 1 - float(brier_score_loss(known.outcome, known.confidence, pos_label=1))
+    return _estimate("brier", "one_minus_loss", known, value, "1 - mean of (confidence - outcome)^2")
+
+
+@dataclass(frozen=True, slots=True)
+class RiskCoverage:
+    """What share of accepted runs is wrong when only the most confident ones are accepted."""
+
+    score: Estimate
+    coverage: FloatArray
+    risk: FloatArray
+    best_risk: FloatArray  # of an order that knows the outcomes
+
+
+def risk_coverage(groups: GroupTable, *, variant: TiesVariant = "ties_averaged") -> RiskCoverage:
+    """Return the risk-coverage curve and P_rc, 1 where confidence orders as well as can be, 0 as badly as chance.
+
+    ``ties_by_order`` is the published code: runs of equal confidence count in the order in which they stand, which
+    means nothing. ``ties_averaged`` is its mean over all such orders.
+    """
+    known = _known(groups)
+    coverage = np.linspace(0, 1, GRID)
+    if known.nothing:
+        empty = np.empty(0)
+        score = _estimate("risk_coverage", f"grid_{GRID};{variant}", known, None, _RISK)
+        return RiskCoverage(score, empty, empty, empty)
+    risk = _risks(_ordered(known, variant), coverage)
+    best = _risks(np.sort(known.outcome)[::-1], coverage)
+    area, least = float(trapezoid(risk, coverage)), float(trapezoid(best, coverage))
+    most = 1 - float(known.outcome.mean())
+    value = float(np.clip(1 - (area - least) / (most - least), 0, 1)) if most - least > 1e-8 else None
+    reason = None if value is not None else "all runs ended alike: no order is better than another"
+    score = _estimate("risk_coverage", f"grid_{GRID};{variant}", known, value, _RISK, reason)
+    return RiskCoverage(score, coverage, risk, best)
+
+
+_RISK = "clip(1 - (AURC - AURC of the best order) / (error rate - AURC of the best order), 0, 1)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    confidence: FloatArray
+    outcome: FloatArray
+    groups: int
+    left_out: int
+
+    @property
+    def nothing(self) -> bool:
+        return not len(self.outcome)
+
+
+def _known(groups: GroupTable) -> _Known:
+    runs = groups.runs
+    if runs is None:
+        raise GroupsError("computing prediction: these groups are counts only; build them with GroupTable.from_runs")
+    confidence, verdict = runs.numbers["confidence"], runs.flags["acceptable"]
+    counted = runs.flags["infrastructure"] != 1
+    both = counted & (verdict >= 0) & ~np.isnan(confidence)
+    if bool(np.any((confidence[both] < 0) | (confidence[both] > 1))):
+        raise GroupsError("computing prediction: a confidence is outside 0..1; divide percentages by 100")
+    return _Known(
+        confidence=confidence[both],
+        outcome=verdict[both].astype(np.float64),
+        groups=len(np.unique(runs.group[both])),
+        left_out=int((counted & ~both).sum()),
+    )
+
+
+def _ordered(known: _Known, variant: TiesVariant) -> FloatArray:
+    if variant == "ties_by_order":
+        return known.outcome[np.argsort(-known.confidence, kind="stable")]
+    _, block = np.unique(-known.confidence, return_inverse=True)
+    size = np.bincount(block)
+    return np.repeat(np.bincount(block, weights=known.outcome) / size, size)
+
+
+def _risks(outcomes: FloatArray, coverage: FloatArray) -> FloatArray:
+    taken = np.maximum(1, (coverage * len(outcomes)).astype(np.int64))
+    risks: FloatArray = 1 - np.cumsum(outcomes)[taken - 1] / taken
+    return risks
+
+
+def _estimate(
+    name: str, variant: str, known: _Known, value: float | None, definition: str, reason: str | None = None
+) -> Estimate:
+    reasons = [reason] if reason else []
+    if known.nothing:
+        reasons.append("no run has both a confidence and a verdict")
+    if known.left_out:
+        reasons.append(f"{known.left_out} runs left out: without a confidence or a verdict")
+    return Estimate(
+        name=name,
+        variant=variant,
+        value=value,
+        k=None,
+        groups=known.groups,
+        runs=len(known.outcome),
+        definition=definition,
+        source=RABANSER,
+        reason="; ".join(reasons) or None,
+    )

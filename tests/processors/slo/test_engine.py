@@ -26,7 +26,7 @@ spec:
   budgetingMethod: Occurrences
   timeWindow: [{{duration: {period}, isRolling: true}}]
   indicator:
-    metadata: {name: mine}
+    metadata: {{name: mine}}
     spec:
       ratioMetric:
         rawType: success

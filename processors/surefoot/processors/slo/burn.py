@@ -17,7 +17,7 @@ from typing import Final
 
 from scipy.stats import binomtest
 
-from surefoot.processors.slo.definition import error_budget
+from surefoot.processors.slo.definition import Alerting, TierSpec, error_budget
 from surefoot.processors.slo.report import Counts
 from surefoot.processors.slo.windows import seconds
 
@@ -34,7 +34,8 @@ class Tier:
     long_window: str
     short_window: str
     factor: float
-    nominal_factor: float  # what the share of the budget asks for, before it was made reachable
+    nominal_factor: float  # what the share of the budget or an AlertPolicy asks for
+    note: str = ""  # why the factor is another one, in one sentence
 
 
 # Name, severity, long and short window, share of the period's budget that the long window may burn. The workbook's
@@ -47,25 +48,44 @@ _TIERS: Final = (
 )
 # The slowest tier of 28 days. Over shorter periods the shares alone would alert on burn that the budget sustains.
 _LOWEST_FACTOR: Final = Decimal(28) / 30
-# An outage of half of all events is to reach every tier.
-_ERROR_RATIO_TO_REACH: Final = Decimal("0.5")
 
 
-def tiers_for(period: str, objective: float) -> list[Tier]:
-    """The tiers of an SLO, fastest first.
+def tiers_for(period: str | int, objective: float, alerting: Alerting | None = None) -> list[Tier]:
+    """The tiers of an SLO with this period (``28d``, or seconds), fastest first.
 
     The nominal factor is the share of the budget x period / long window: 13.44, 5.6, 2.8 and 0.9333 over 28 days. The
     greatest burn rate there can be is 1 / (1 - objective), so at 90 % a factor of 13.44 never burns. The factor is
-    therefore at most 0.5 / (1 - objective), that of an outage of half of all events, yet not below 1, at which the
-    budget is just sustained; nor is it below 0.9333, whatever the period.
+    therefore at most reach / (1 - objective), by default that of an outage of half of all events, yet not below 1, at
+    which the budget is just sustained; nor is a default tier's below 0.9333, whatever the period. Tiers of an
+    AlertPolicy replace the default ones and are made reachable in the same way.
     """
-    reachable = max(Decimal(1), _ERROR_RATIO_TO_REACH / error_budget(objective))
+    alerting = alerting or Alerting()
+    if alerting.tiers:
+        return [
+            _tier(asked, Decimal(repr(asked.factor)), Decimal(0), objective, alerting.reach) for asked in alerting.tiers
+        ]
+    length = seconds(period) if isinstance(period, str) else period
     tiers = []
     for name, severity, long_window, short_window, share in _TIERS:
-        nominal = share * seconds(period) / seconds(long_window)
-        factor = min(max(nominal, _LOWEST_FACTOR), reachable)
-        tiers.append(Tier(name, severity, long_window, short_window, float(factor), float(nominal)))
+        nominal = share * length / seconds(long_window)
+        spec = TierSpec(name, severity, long_window, short_window, float(nominal))
+        tiers.append(_tier(spec, nominal, _LOWEST_FACTOR, objective, alerting.reach))
     return tiers
+
+
+def _tier(asked: TierSpec, nominal: Decimal, lowest: Decimal, objective: float, reach: float) -> Tier:
+    budget = error_budget(objective)
+    reachable = max(Decimal(1), Decimal(repr(reach)) / budget)
+    factor = min(max(nominal, lowest), reachable)
+    note = ""
+    if factor < nominal:
+        note = (
+            f"lowered from {float(nominal):.4g}, which would take {float(nominal * budget):.0%} of events to be bad, "
+            f"to {float(factor):.4g}, which an outage of {float(factor * budget):.0%} of them exceeds"
+        )
+    elif factor > nominal:
+        note = f"raised from {float(nominal):.4g}, a burn that the budget of so short a period sustains"
+    return Tier(asked.name, asked.severity, asked.long_window, asked.short_window, float(factor), float(nominal), note)
 
 
 def error_ratio(counts: Counts) -> float | None:
@@ -97,12 +117,13 @@ def wilson(good: int, labelled: int) -> tuple[float, float] | tuple[None, None]:
     return float(interval.low), float(interval.high)
 
 
-def state(remaining: float | None, burning: set[str]) -> str:
+def state(remaining: float | None, burning: set[str], frozen: bool = False) -> str:
     """What to call it, the most urgent first.
 
     ``no_data``: no labelled event in the period, so no budget. ``burning_page``: a page tier burns; somebody should act
-    now. ``exhausted``: no budget is left, whatever burns slower. ``burning_ticket``: a ticket tier burns. Else ``ok``.
-    ``burning`` holds the severities of the tiers that burn.
+    now. ``exhausted``: no budget is left, whatever burns slower. ``burning_ticket``: a ticket tier burns. ``frozen``:
+    none burns, and of some nobody can tell. Else ``ok``. ``burning`` holds the severities of the tiers that burn;
+    ``remaining`` is the budget were every missing label good, so what is exhausted stays so whatever they will say.
     """
     if remaining is None:
         return "no_data"
@@ -110,4 +131,6 @@ def state(remaining: float | None, burning: set[str]) -> str:
         return "burning_page"
     if remaining <= 0:
         return "exhausted"
-    return "burning_ticket" if TICKET in burning else "ok"
+    if TICKET in burning:
+        return "burning_ticket"
+    return "frozen" if frozen else "ok"

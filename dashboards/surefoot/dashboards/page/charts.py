@@ -1,7 +1,7 @@
-"""Charts as SVG text, drawn by Vega-Lite through vl-convert; one style for all.
+"""The page's charts as SVG text.
 
-Rendering costs some 50 ms, so charts are cached by their content. Colours are CSS variables of the page and follow its
-light or dark scheme. Every axis of time is in UTC, whatever the machine's zone.
+Rendering costs some 50 ms, so charts are cached by their content. Every axis of time is in UTC,
+whatever the machine's zone.
 """
 
 from __future__ import annotations
@@ -12,42 +12,13 @@ from functools import lru_cache
 from typing import Any, Final
 
 import altair as alt
-import vl_convert
 
+from surefoot.dashboards.chart_style import ACCENT, BAD, GOOD, SECOND, draw
 from surefoot.dashboards.page.records import BURN_WINDOWS, BurnPoint
 from surefoot.processors.slo.report import BudgetPoint, TierReport
 
 Rows = list[dict[str, Any]]
 
-# Placeholders that stand for CSS variables: Vega-Lite wants colours that it can parse.
-_VARIABLES: Final = {
-    "#010203": "var(--accent)",
-    "#010204": "var(--bad)",
-    "#010205": "var(--muted)",
-    "#010206": "var(--line)",
-    "#010207": "var(--good)",
-    "#010208": "var(--second)",
-}
-_ACCENT, _BAD, _MUTED, _LINE, _GOOD, _SECOND = _VARIABLES
-_FONT: Final = "system-ui, sans-serif"
-_CONFIG: Final[dict[str, Any]] = {
-    "background": "transparent",
-    "font": _FONT,
-    "view": {"stroke": None},
-    "axis": {
-        "domain": False,
-        "grid": True,
-        "gridColor": _LINE,
-        "tickColor": _LINE,
-        "labelColor": _MUTED,
-        "titleColor": _MUTED,
-        "titleFontWeight": "normal",
-        "labelFontSize": 11,
-        "titleFontSize": 11,
-        "ticks": False,
-        "labelPadding": 6,
-    },
-}
 _UTC: Final = alt.Scale(type="utc")
 
 
@@ -88,24 +59,20 @@ def _drawn(kind: str, rows: str, width: int, height: int) -> str:
     data: Rows = json.loads(rows)
     if not data:
         return ""
-    spec = _KINDS[kind](data).properties(width=width, height=height).to_dict() | {"config": _CONFIG}
-    svg: str = vl_convert.vegalite_to_svg(spec)
-    for colour, variable in _VARIABLES.items():
-        svg = svg.replace(colour, variable)
-    return svg
+    return draw(_KINDS[kind](data), width, height)
 
 
 def _budget(rows: Rows) -> Any:
     base = alt.Chart(alt.Data(values=rows)).encode(x=alt.X("day:T", title=None, scale=_UTC, axis=_days()))
     left = alt.Y("left:Q", title=None, axis=alt.Axis(format="%", tickCount=4), scale=alt.Scale(zero=True))
-    area = base.mark_area(color=_ACCENT, opacity=0.12, interpolate="step-after").encode(y=left)
-    line = base.mark_line(color=_ACCENT, strokeWidth=1.75, interpolate="step-after").encode(y=left)
-    spent = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color=_BAD, strokeWidth=1).encode(y="zero:Q")
+    area = base.mark_area(color=ACCENT, opacity=0.12, interpolate="step-after").encode(y=left)
+    line = base.mark_line(color=ACCENT, strokeWidth=1.75, interpolate="step-after").encode(y=left)
+    spent = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color=BAD, strokeWidth=1).encode(y="zero:Q")
     return area + line + spent
 
 
 def _events(rows: Rows) -> Any:
-    colours = alt.Scale(domain=["good", "bad"], range=[_GOOD, _BAD])
+    colours = alt.Scale(domain=["good", "bad"], range=[GOOD, BAD])
     return (
         alt.Chart(alt.Data(values=rows))
         .mark_bar(cornerRadius=1)
@@ -119,7 +86,7 @@ def _events(rows: Rows) -> Any:
 
 
 def _burn(rows: Rows) -> Any:
-    colours = alt.Scale(domain=list(BURN_WINDOWS), range=[_ACCENT, _SECOND])
+    colours = alt.Scale(domain=list(BURN_WINDOWS), range=[ACCENT, SECOND])
     colour = alt.Color("window:N", scale=colours, legend=None)
     points = [row for row in rows if "at" in row]
     factors = [row for row in rows if "factor" in row]

@@ -8,7 +8,7 @@ Rule: reproducible. The same seed gives the same years.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +27,7 @@ _DAY: Final = DAY // MINUTE
 _HOUR: Final = 60
 _YEAR: Final = 365 * _DAY
 _WARM_UP: Final = 3 * _DAY  # fills the longest window
+_TRAFFIC: Final = answer.TRAFFIC_SECONDS // MINUTE
 _ONE_INCIDENT: Final = 60  # minutes; what fires again sooner is the same page
 
 
@@ -49,21 +50,20 @@ class Detection:
 
 def burning(good: Ints, bad: Ints, tiers: Sequence[Tier], alerting: Alerting, objective: float, pages: int) -> Bools:
     """Whether a tier burns: a row per tier, a column per bucket of a minute, at its end."""
-    events = good + bad
-    bads, totals = _Windows(bad), _Windows(events)
-    streak = answer.streak_to_page(alerting, objective, pages)
-    quiet = _quiet(good, bad, totals, streak)
+    at = _changes(good + bad, tiers)
+    bads, totals = _Sums(bad, at), _Sums(good + bad, at)
+    quiet = _quiet(good, bad, totals, answer.streak_to_page(alerting, objective, pages))
     rows = []
     for tier in tiers:
-        fires = _exceeds(bads, totals, tier.short_window, tier.factor, objective)
-        fires &= _exceeds(bads, totals, tier.long_window, tier.factor, objective)
-        at = np.flatnonzero(fires)
-        minutes = seconds(tier.long_window) // MINUTE
-        failed, total = bads.over(minutes)[at], totals.over(minutes)[at]
+        # The short window first: it burns seldom, so there is little left to look at.
+        burn = np.flatnonzero(_exceeds(bads, totals, tier.short_window, tier.factor, objective))
+        burn = burn[_exceeds(bads, totals, tier.long_window, tier.factor, objective, burn)]
+        failed, total = (sums.over(tier.long_window, burn) for sums in (bads, totals))
         chance = answer.tail_probability(failed, total, float(error_budget(objective)))
-        fires[at] = (chance < alerting.alpha / pages) & (failed >= alerting.min_bad_events)
+        fires = np.zeros(len(at), dtype=bool)
+        fires[burn] = (chance < alerting.alpha / pages) & (failed >= alerting.min_bad_events)
         rows.append(fires | quiet if tier.severity == PAGE else fires)
-    return np.array(rows)
+    return np.repeat(np.array(rows), np.diff(np.append(at, len(good))), axis=1)
 
 
 def false_pages(
@@ -98,7 +98,7 @@ def outages(
     alerting: Alerting | None = None,
     seed: int = 0,
     before: float = 0.5,
-) -> Iterator[Detection]:
+) -> list[Detection]:
     """Outages of ``days`` after three days in which the burn rate was ``before``.
 
     An outage that begins while something burns by chance is left out: nobody could say what it was that was detected.
@@ -106,53 +106,74 @@ def outages(
     alerting = alerting or Alerting()
     tiers = tiers_for("28d", objective, alerting)
     rng = np.random.default_rng(seed)
-    start = _WARM_UP
-    for _ in range(count):
-        good, bad = _stream(rng, traffic, objective, start + days * _DAY, before)
-        events = (good + bad)[start:]
-        bad[start:] = rng.binomial(events, error_ratio)
-        good[start:] = events - bad[start:]
-        rows = burning(good, bad, tiers, alerting, objective, 1)[:, start - 1 :]
-        if rows[:, 0].any():
-            continue
-        first = {}
-        for severity in (PAGE, TICKET):
-            at = np.flatnonzero(_any(rows, tiers, severity))
-            first[severity] = int(at[0]) if len(at) else None
-        yield Detection(first[PAGE], first[TICKET])
+    length = _WARM_UP + days * _DAY
+    found = []
+    while count > 0:
+        several = min(count, max(1, _YEAR // length))
+        count -= several
+        good, bad = _stream(rng, traffic, objective, several * length, before)
+        in_outage = np.tile(np.arange(length) >= _WARM_UP, several)
+        events = (good + bad)[in_outage]
+        bad[in_outage] = rng.binomial(events, error_ratio)
+        good[in_outage] = events - bad[in_outage]
+        good[::length] += 1  # no streak of one outage reaches into the next
+        rows = burning(good, bad, tiers, alerting, objective, 1)
+        shape = (several, length)
+        pages, tickets = (_any(rows, tiers, severity).reshape(shape)[:, _WARM_UP - 1 :] for severity in (PAGE, TICKET))
+        found += [
+            Detection(_first(page), _first(ticket))
+            for page, ticket in zip(pages, tickets, strict=True)
+            if not (page[0] or ticket[0])
+        ]
+    return found
 
 
-class _Windows:
-    """Sums over the last minutes, at every minute."""
+def _first(fires: Bools) -> int | None:
+    at = int(fires.argmax())
+    return at if fires[at] else None
 
-    def __init__(self, values: Ints) -> None:
+
+def _changes(events: Ints, tiers: Sequence[Tier]) -> Ints:
+    """The minutes at which an event enters or leaves a window; between them nothing changes."""
+    changed = np.zeros(len(events), dtype=bool)
+    changed[0] = True
+    there = np.flatnonzero(events)
+    windows = {seconds(window) // MINUTE for tier in tiers for window in (tier.long_window, tier.short_window)}
+    for minutes in {0, _TRAFFIC, *windows}:
+        changed[there[: np.searchsorted(there, len(events) - minutes)] + minutes] = True
+    return np.flatnonzero(changed)
+
+
+class _Sums:
+    """Sums of the last minutes, at some minutes."""
+
+    def __init__(self, values: Ints, at: Ints) -> None:
         self._sums = np.concatenate([[0], np.cumsum(values)])
-        self._over: dict[int, Ints] = {}
+        self.at = at
 
-    def over(self, minutes: int) -> Ints:
-        if minutes not in self._over:
-            over = self._sums[1:].copy()
-            over[minutes:] -= self._sums[1:-minutes]
-            self._over[minutes] = over
-        return self._over[minutes]
+    def over(self, window: str | int, which: Ints | slice = slice(None)) -> Ints:
+        minutes = window if isinstance(window, int) else seconds(window) // MINUTE
+        end = self.at[which] + 1
+        over: Ints = self._sums[end] - self._sums[np.maximum(end - minutes, 0)]
+        return over
 
 
-def _exceeds(bads: _Windows, totals: _Windows, window: str, factor: float, objective: float) -> Bools:
+def _exceeds(
+    bads: _Sums, totals: _Sums, window: str, factor: float, objective: float, which: Ints | slice = slice(None)
+) -> Bools:
     """Burn rate above the factor, divided once as ``burn.burn_rate`` does."""
     share, whole = error_budget(objective).as_integer_ratio()
-    minutes = seconds(window) // MINUTE
-    bad, total = bads.over(minutes), totals.over(minutes)
-    above: Bools = (bad * whole) / (np.maximum(total, 1) * share) > factor
+    above: Bools = bads.over(window, which) * whole / (np.maximum(totals.over(window, which), 1) * share) > factor
     return above
 
 
-def _quiet(good: Ints, bad: Ints, totals: _Windows, streak: int | None) -> Bools:
-    """The streak rule at every minute."""
-    traffic = totals.over(answer.TRAFFIC_SECONDS // MINUTE)
+def _quiet(good: Ints, bad: Ints, totals: _Sums, streak: int | None) -> Bools:
+    """The streak rule."""
     if streak is None:
-        return np.zeros(len(good), dtype=bool)
+        return np.zeros(len(totals.at), dtype=bool)
+    traffic = totals.over(_TRAFFIC)
     sums = np.cumsum(bad)
-    in_a_row = sums - np.maximum.accumulate(np.where(good > 0, sums, 0))
+    in_a_row = (sums - np.maximum.accumulate(np.where(good > 0, sums, 0)))[totals.at]
     expected = traffic * answer.QUIET_WINDOW_SECONDS / answer.TRAFFIC_SECONDS
     return (expected < streak) & (in_a_row >= streak) & (traffic > 0)
 

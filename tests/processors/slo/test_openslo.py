@@ -277,7 +277,7 @@ def test_what_a_file_says_is_what_is_loaded(tmp_path: Path) -> None:
 
 def test_documents_of_one_file_stand_for_themselves(tmp_path: Path) -> None:
     service = "apiVersion: openslo/v1\nkind: Service\nmetadata: {name: shop}\nspec: {description: x}\n"
-    broken = GOOD.replace("target: 0.99", "target: 1")
+    broken = GOOD.replace("target: 0.99", "target: 1").replace("desk-availability", "broken")
     second = GOOD.replace("desk-availability", "second")
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "all.yml").write_text("---\n".join([GOOD, service, broken, second]))

@@ -1,9 +1,10 @@
 """Judge all SLOs, step by step: count what changed, keep the counts, report.
 
-Contract: after :meth:`SloEngine.step` the table ``slo_minutes`` holds, of every date that any SLO's period reaches, the
-counts of the SLOs as they are defined now, and the report is a function of those counts and of ``now``. A step costs
-what changed: its dates are counted again, everything else is in memory. The first step counts everything, so nothing
-needs to be remembered across a restart.
+Contract: the report of :meth:`SloEngine.step` is a function of the lake's rows, of the SLO files and of ``now``. A step
+costs what changed: its dates are counted again, everything else is in memory (``track``). The first step counts
+everything, so nothing needs to be remembered across a restart. The table ``slo_minutes`` holds, of every date that any
+SLO's period reaches, the counts of the SLOs as they are defined now; where that is much to write, a minute late at
+most.
 """
 
 from __future__ import annotations
@@ -11,26 +12,36 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from surefoot.processors.lake import Lake, replace_dates
 from surefoot.processors.settings import Settings
-from surefoot.processors.slo.count import count_events
-from surefoot.processors.slo.definition import Slo
-from surefoot.processors.slo.judge import judge
-from surefoot.processors.slo.load import Loaded, load_slos, slo_files
+from surefoot.processors.slo import policy
+from surefoot.processors.slo.adjustments import BudgetAdjustment
+from surefoot.processors.slo.count import count_many, views_of
+from surefoot.processors.slo.definition import MATURED, Slo
+from surefoot.processors.slo.delay import LabelDelay, label_delay
+from surefoot.processors.slo.judge import judge, period_bounds
+from surefoot.processors.slo.load import Loaded, load_slos, watched_files
 from surefoot.processors.slo.minutes import OTHER, Minutes, rows
-from surefoot.processors.slo.report import StatusReport
+from surefoot.processors.slo.records import APPLICATION, Records
+from surefoot.processors.slo.report import SloReport, StatusReport
 from surefoot.processors.slo.windows import DAY, bucket_seconds, window_seconds
 
 log = logging.getLogger("surefoot.slo")
 
 TABLE: Final = "slo_minutes"
-APPLICATION: Final = "slo"
+# Rows that are counted or written at once, so that a whole recount stays in memory: some 0.3 GB.
+_MOST_ROWS: Final = 3_000_000
+# More rows than this are written once in so many seconds.
+_LARGE_ROWS: Final = 200_000
+_WRITE_SECONDS: Final = 60.0
+# Labels' delays are learnt anew after so many seconds, of one SLO in a step.
+_DELAY_SECONDS: Final = 900.0
 
 
 @dataclass(slots=True)
@@ -40,6 +51,8 @@ class _Judged:
     slo: Slo
     minutes: Minutes
     chosen_on: date | None = None
+    delay: LabelDelay | None = None
+    delay_at: float = -math.inf
 
 
 @dataclass(slots=True)
@@ -56,13 +69,16 @@ class SloEngine:
     def __init__(self, lake: Lake, settings: Settings) -> None:
         self._lake = lake
         self._settings = settings
+        self._scale = settings.window_scale
         self._bucket = bucket_seconds(settings.window_scale)
         self._con = lake.connect()
         self._files = _Files()
         self._judged: dict[str, _Judged] = {}
         self._horizon = 0  # days that are kept in memory
         self._today: date | None = None
-        self._written = False  # whether this engine has put its own rows into the table
+        self._records: Records | None = None
+        self._pending: set[date] = set()  # dates whose rows in the table are not those in memory
+        self._written_at: float | None = None  # None: this engine has not put its own rows into the table yet
 
     def step(self, now: float, dirty_dates: Iterable[date]) -> StatusReport:
         """Count the ``dirty_dates`` again, those on which an event or a verdict on it changed, and judge at ``now``.
@@ -70,78 +86,171 @@ class SloEngine:
         Files that changed since the last step are read again; an SLO with another definition is counted whole.
         """
         today = datetime.fromtimestamp(now, UTC).date()
-        redefined = self._reload()
-        past = [today - timedelta(days=back) for back in range(self._horizon + 1)]
         dirty = set(dirty_dates)
+        redefined = self._reload(dirty)
+        past = [today - timedelta(days=back) for back in range(self._horizon + 1)]
         if today != self._today:
             dirty.add(today)  # runs of a sender whose clock is ahead may wait there
             self._today = today
-        changed = self._count(dirty, past, today)
-        if redefined or not self._written:
-            changed |= set(past)
-        if changed:
-            self._write(changed, now)
+        self._pending |= self._count(dirty, past, today)
+        if redefined or self._written_at is None:
+            self._pending |= set(past)
+        self._write(now, set(past))
         for judged in self._judged.values():
             judged.minutes.forget_before(past[-1])
-        scale = self._settings.window_scale
-        reports = [judge(judged.slo, judged.minutes, now, scale) for judged in self._judged.values()]
-        return StatusReport(now, reports, [str(problem) for problem in self._files.loaded.problems])
+        self._learn_delays(now)
+        reports = [report for judged in self._judged.values() for report in self._reports(judged, now)]
+        return StatusReport(now, self._act(reports, now), [str(problem) for problem in self._files.loaded.problems])
 
-    def _reload(self) -> bool:
-        """Read the files if any changed; True if the counts of any SLO are others now."""
+    def _reports(self, judged: _Judged, now: float) -> Iterator[SloReport]:
+        """One of each view."""
+        for view in views_of(judged.slo):
+            report = judge(judged.slo, judged.minutes, now, self._scale, view, judged.delay)
+            after, until = period_bounds(judged.slo, report.evaluated_at or now, self._scale)
+            adjusted = [
+                adjustment.sentence
+                for adjustment in self._files.loaded.adjustments
+                if adjustment.slo == judged.slo.name and adjustment.end > after and adjustment.start <= until
+            ]
+            yield replace(report, adjustments=adjusted)
+
+    def _act(self, reports: list[SloReport], now: float) -> list[SloReport]:
+        """The reports with the actions that policies demand; what changed is recorded."""
+        policies = self._files.loaded.policies
+        if self._records is None:
+            self._records = Records(self._lake)
+        self._records.define((judged.slo for judged in self._judged.values()), now)
+        if not policies and not self._records.actions:
+            return reports
+        found = policy.evaluate(policies, reports, self._records.actions, now)
+        self._records.act(found.active, found.changes, now)
+        return [replace(report, actions=found.active.get(report.slo, [])) for report in reports]
+
+    def _reload(self, dirty: set[date]) -> bool:
+        """Read the files if any changed; True if the counts of any SLO are others now.
+
+        The dates of adjustments that came or went are added to ``dirty``.
+        """
         stamps = _stamps(self._settings.slos_path)
         if stamps == self._files.stamps:
             return False
         loaded = load_slos(self._settings.slos_path)
-        self._files = _Files(stamps, loaded)
         for problem in loaded.problems:
             log.warning("%s", problem)
+        for adjustment in set(loaded.adjustments) ^ set(self._files.loaded.adjustments):
+            dirty.update(_dates_of(adjustment, self._today))
+        self._files = _Files(stamps, loaded)
         before = self._judged
-        scale = self._settings.window_scale
-        horizon = max((math.ceil(window_seconds(slo.period_seconds, scale) / DAY) for slo in loaded.slos), default=0)
+        horizon = max((self._days(slo) for slo in loaded.slos), default=0)
         self._judged = {}
         for slo in loaded.slos:
             known = before.get(slo.name)
             if known is not None and known.slo.generation == slo.generation and horizon <= self._horizon:
-                self._judged[slo.name] = _Judged(slo, known.minutes, known.chosen_on)
+                self._judged[slo.name] = replace(known, slo=slo, delay_at=-math.inf)
             else:
-                self._judged[slo.name] = _Judged(slo, Minutes(slo))
+                self._judged[slo.name] = _Judged(slo, Minutes(slo, self._scale))
         self._horizon = horizon
         return {(name, judged.slo.generation) for name, judged in before.items()} != {
             (name, judged.slo.generation) for name, judged in self._judged.items()
         }
 
+    def _days(self, slo: Slo) -> int:
+        """Days back from now that its windows can reach; those of the matured view end earlier."""
+        lag = slo.labels.max_delay_seconds * self._scale if MATURED in views_of(slo) else 0.0
+        period = window_seconds(slo.period_seconds, self._scale) if slo.calendar is None else slo.period_seconds
+        return math.ceil((period + lag) / DAY)
+
     def _count(self, dirty: set[date], past: list[date], today: date) -> set[date]:
         """Bring the counts up to date; returns the dates on which any changed."""
         if not self._judged:
             return set()
-        changed: set[date] = set()
         self._lake.refresh(self._con)
-        for judged in self._judged.values():
-            # Beyond the cap the choice of strata follows the traffic, once a day.
-            crowded = OTHER in judged.minutes.strata()
-            whole = judged.chosen_on is None or (crowded and judged.chosen_on != today)
-            dates = dirty | set(past) if whole else dirty
-            if not dates:
-                continue
-            counted = count_events(self._con, judged.slo, dates, self._bucket, self._settings.lookback_days)
-            changed |= judged.minutes.replace(dates, counted, whole=whole)
-            changed |= dates - set(past)  # not in memory, so only the table knows what they held
-            if whole:
-                judged.chosen_on = today
+        # Beyond the cap the choice of strata follows the traffic, once a day.
+        whole = [
+            judged
+            for judged in self._judged.values()
+            if judged.chosen_on is None or (OTHER in judged.minutes.strata() and judged.chosen_on != today)
+        ]
+        changed: set[date] = set()
+        if whole:
+            fresh = {judged.slo.name: Minutes(judged.slo, self._scale) for judged in whole}
+            self._fill(fresh, whole, dirty | set(past))
+            for judged in whole:
+                fresh[judged.slo.name].choose()
+                changed |= fresh[judged.slo.name].differs(judged.minutes)
+                judged.minutes, judged.chosen_on = fresh[judged.slo.name], today
+        rest = [judged for judged in self._judged.values() if judged not in whole]
+        if rest and dirty:
+            changed |= self._fill({judged.slo.name: judged.minutes for judged in rest}, rest, dirty)
+        return changed | (dirty - set(past))  # those are not in memory, so only the table knows what they held
+
+    def _fill(self, minutes: dict[str, Minutes], judged: list[_Judged], dates: set[date]) -> set[date]:
+        """Count these dates into ``minutes``, some at a time; returns those that changed."""
+        changed: set[date] = set()
+        slos = [item.slo for item in judged]
+        waiting = sorted(dates)
+        size = 1
+        while waiting:
+            chosen, waiting = waiting[:size], waiting[size:]
+            counted = count_many(self._con, slos, chosen, self._bucket, self._settings.lookback_days)
+            for name, table in counted.items():
+                changed |= minutes[name].replace(chosen, table, self._files.loaded.adjustments)
+            most = max(1, sum(table.num_rows for table in counted.values()) // len(chosen))
+            size = max(1, min(2 * size, _MOST_ROWS // most))
         return changed
 
-    def _write(self, dates: set[date], now: float) -> None:
-        version = (self._lake.transaction_version(TABLE, APPLICATION) or 0) + 1
-        table = rows(((judged.slo, judged.minutes) for judged in self._judged.values()), dates, now)
-        replace_dates(self._lake, TABLE, dates, table, APPLICATION, version)
-        self._written = True
+    def _learn_delays(self, now: float) -> None:
+        """How long labels take, for SLOs whose labels come late: of all that are new, else of the one that waits most.
+
+        So a step's cost does not grow with the number of SLOs.
+        """
+        late = [judged for judged in self._judged.values() if MATURED in views_of(judged.slo)]
+        due = [judged for judged in late if not judged.delay_at <= now < judged.delay_at + _DELAY_SECONDS * self._scale]
+        new = [judged for judged in due if judged.delay_at == -math.inf]
+        for judged in new or sorted(due, key=lambda judged: judged.delay_at)[:1]:
+            judged.delay = label_delay(self._con, judged.slo, now, self._scale, self._settings.lookback_days)
+            judged.delay_at = now
+
+    def _write(self, now: float, past: set[date]) -> None:
+        """Put the pending dates into the table; many rows once in a while, unless memory is about to forget them."""
+        all_minutes = [(judged.slo, judged.minutes) for judged in self._judged.values()]
+        sizes = {day: sum(minutes.size(day) for _, minutes in all_minutes) for day in sorted(self._pending)}
+        waited = self._written_at is None or not 0 <= now - self._written_at < _WRITE_SECONDS
+        if not self._pending or (sum(sizes.values()) > _LARGE_ROWS and not waited and self._pending <= past):
+            return
+        for days in _batches(sizes):
+            version = (self._lake.transaction_version(TABLE, APPLICATION) or 0) + 1
+            table = rows(all_minutes, days, now)
+            replace_dates(self._lake, TABLE, days, table, APPLICATION, version)
+        self._pending.clear()
+        self._written_at = now
+
+
+def _batches(sizes: dict[date, int]) -> Iterator[list[date]]:
+    """Dates together, as long as they have few enough rows."""
+    days: list[date] = []
+    total = 0
+    for day, size in sizes.items():
+        if days and total + size > _MOST_ROWS:
+            yield days
+            days, total = [], 0
+        days.append(day)
+        total += size
+    if days:
+        yield days
+
+
+def _dates_of(adjustment: BudgetAdjustment, today: date | None) -> set[date]:
+    """The dates of a planned exclusion that may have been counted already."""
+    first, last = (datetime.fromtimestamp(at, UTC).date() for at in (adjustment.start, adjustment.end))
+    latest = last if today is None else min(last, today + timedelta(days=1))
+    return {first + timedelta(days=day) for day in range((latest - first).days + 1)}
 
 
 def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:
     """What tells that a file changed: time and size."""
     found = {}
-    for file in slo_files(folder):
+    for file in watched_files(folder):
         with contextlib.suppress(FileNotFoundError):  # removed since it was listed
             stat = file.stat()
             found[file] = (stat.st_mtime_ns, stat.st_size)

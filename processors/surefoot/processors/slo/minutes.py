@@ -1,15 +1,17 @@
-"""The counts of an SLO per bucket and stratum: in memory for windows, as rows for the table ``slo_minutes``.
+"""The counts of an SLO per bucket, view and stratum: in memory for windows, as rows for the table ``slo_minutes``.
 
 Rule: whole dates are replaced, never added to, so whatever arrived late or was corrected is right once its date was
-counted again. The roll-up "" is summed from all strata before they are capped.
+counted again. The roll-up "" is summed from all strata before they are capped. Planned exclusions (budget adjustments)
+are taken out here, so that memory, table and report agree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from surefoot.processors.lake.schema import SLO_MINUTES
-from surefoot.processors.slo.count import CLASSES, views_of
+from surefoot.processors.slo.adjustments import BudgetAdjustment, exclusions
+from surefoot.processors.slo.count import CLASSES, WEIGHED, views_of
 from surefoot.processors.slo.definition import FAST, Slo
-from surefoot.processors.slo.report import Counts
+from surefoot.processors.slo.series import Series
+from surefoot.processors.slo.slices import slice_length
+from surefoot.processors.slo.track import EventDay, Floats, Ints
 from surefoot.processors.slo.windows import DAY
-
-Array = npt.NDArray[np.int64]
 
 ROLL_UP: Final = ""
 OTHER: Final = "other"
@@ -32,129 +35,222 @@ MAX_STRATA: Final = 50
 _EPOCH: Final = date(1970, 1, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Buckets of one stratum in order of time."""
+class Buckets(NamedTuple):
+    """Buckets in order of time."""
 
-    starts: Array  # unix seconds
-    totals: Array  # shape (len(starts) + 1, 4): sums of the four classes before each bucket, and of all
+    starts: Ints
+    counts: Ints  # (n, 4): the classes
+    micros: Ints  # (n, 3): sums of weights in millionths
+    squares: Floats  # (n)
 
-    def between(self, after: float, until: float) -> Counts:
-        """Sums over the buckets with after < start <= until."""
-        low, high = np.searchsorted(self.starts, (after, until), side="right")
-        good, bad, unlabelled, excluded = (self.totals[high] - self.totals[low]).tolist()
-        return Counts(good, bad, unlabelled, excluded)
+    def of(self, chosen: slice | npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Buckets:
+        """Some of them."""
+        return Buckets(self.starts[chosen], self.counts[chosen], self.micros[chosen], self.squares[chosen])
 
 
 class Minutes:
-    """All buckets of one SLO, by date and stratum.
+    """All buckets of one SLO.
 
-    At most ``MAX_STRATA`` strata have buckets of their own, the rest is ``other``. Which ones: those with the most
-    events when the whole past was counted last, then newcomers while there is room. A stratum is therefore always
-    either wholly its own or wholly in ``other``.
+    At most ``MAX_STRATA`` strata have buckets of their own, the rest is ``other``. Which ones: after the whole past was
+    counted (:meth:`choose`) those with the most events, then newcomers while there is room. A stratum is therefore
+    always either wholly its own or wholly in ``other``.
     """
 
-    def __init__(self, slo: Slo) -> None:
-        self._divided = bool(slo.by)
-        self._view = views_of(slo)[-1]
-        self._days: dict[date, dict[str, Array]] = {}  # arrays of shape (n, 5): start and the four classes
+    def __init__(self, slo: Slo, scale: float = 1.0) -> None:
+        self._slo = slo
+        self._slice_length = slice_length(slo, scale)
+        self._views: dict[str, dict[str, Series]] = {view: {} for view in views_of(slo)}
         self._kept: set[str] = set()
-        self._series: dict[str, Series] = {}
+        self._most: int | None = None  # before the choice all strata are kept
 
-    def replace(self, dates: Iterable[date], counted: pa.Table, *, whole: bool = False) -> set[date]:
-        """Make ``counted`` (see ``count_events``) all there is on ``dates``; returns those that changed.
+    def replace(
+        self, dates: Iterable[date], counted: pa.Table, adjustments: Iterable[BudgetAdjustment] = ()
+    ) -> set[date]:
+        """Make ``counted`` (see ``count_many``) all there is on ``dates``; returns those that changed."""
+        days = {number_of(day) for day in dates}
+        changed: set[int] = set()
+        for view, all_series in self._views.items():
+            found = self._by_stratum(_exclude(_of_view(counted, view), self._slo, adjustments))
+            for key, buckets in found.items():
+                split = _by_day(buckets)
+                changed |= self._put(all_series, key, {day: split.get(day) for day in days})
+            for key in all_series.keys() - found.keys():
+                changed |= self._put(all_series, key, dict.fromkeys(days))
+        return {_EPOCH + timedelta(days=day) for day in changed}
 
-        ``whole`` says that these dates are all of the past, so the strata are chosen anew.
-        """
-        days: dict[date, dict[str, Array]] = {day: {} for day in dates}
-        for key, buckets in self._by_stratum(counted, whole).items():
-            numbers = buckets[:, 0] // DAY
-            cuts = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
-            for part in np.split(buckets, cuts):
-                days[_EPOCH + timedelta(days=int(part[0, 0] // DAY))][key] = part
-        if whole:
-            days |= {day: {} for day in self._days.keys() - days.keys()}
-        changed = {day for day, strata in days.items() if not _same(self._days.get(day, {}), strata)}
-        for day in changed:
-            for key in self._days.get(day, {}).keys() | days[day].keys():
-                self._series.pop(key, None)
-        self._days |= days
-        return changed
+    def choose(self) -> None:
+        """The past is counted: strata beyond ``MAX_STRATA`` become ``other``, from now on those without room, too."""
+        self._most = MAX_STRATA
+        volumes = Counter({key: series.volume for key, series in self._views[FAST].items() if key != ROLL_UP})
+        most = sorted(volumes, key=lambda key: (-volumes[key], key))[:MAX_STRATA]
+        self._kept = set(most)
+        for all_series in self._views.values():
+            rest = [all_series.pop(key) for key in all_series.keys() - self._kept - {ROLL_UP}]
+            days = {day for series in rest for day in series.days}
+            if days:
+                together = {day: _joined([series.days.get(day) for series in rest]) for day in days}
+                self._put(all_series, OTHER, together)
 
     def forget_before(self, first: date) -> None:
         """Drop the dates before ``first``."""
-        for day in [day for day in self._days if day < first]:
-            for key in self._days.pop(day):
-                self._series.pop(key, None)
+        for all_series in self._views.values():
+            for key, series in list(all_series.items()):
+                for day in [day for day in series.days if day < number_of(first)]:
+                    series.put(day, None)
+                if not series.days:
+                    del all_series[key]
 
-    def strata(self) -> list[str]:
+    def strata(self, view: str = FAST) -> list[str]:
         """Keys with events, the roll-up first and ``other`` last."""
-        keys = {key for strata in self._days.values() for key in strata} - {ROLL_UP}
+        keys = self._views[view].keys() - {ROLL_UP}
         return [ROLL_UP, *sorted(keys - {OTHER}), *([OTHER] * (OTHER in keys))]
 
-    def series(self, key: str) -> Series:
+    def series(self, key: str, view: str = FAST) -> Series:
         """The buckets of a stratum; empty for one without events."""
-        if key not in self._series:
-            parts = [self._days[day][key] for day in sorted(self._days) if key in self._days[day]]
-            buckets = np.concatenate([np.empty((0, 5), np.int64), *parts])
-            totals = np.zeros((len(buckets) + 1, 4), np.int64)
-            np.cumsum(buckets[:, 1:], axis=0, out=totals[1:])
-            self._series[key] = Series(buckets[:, 0].copy(), totals)
-        return self._series[key]
+        return self._views[view].get(key) or Series(self._slo, self._slice_length)
 
-    def on(self, day: date) -> dict[str, Array]:
-        """The buckets of a date by stratum, shape (n, 5): start and the four classes."""
-        return self._days.get(day, {})
-
-    def _by_stratum(self, counted: pa.Table, whole: bool) -> dict[str, Array]:
-        counted = counted.filter(pc.equal(counted["view"], self._view))
-        if not counted.num_rows:
-            return {}
-        buckets = np.column_stack([counted[name].to_numpy() for name in ("start", *CLASSES)])
-        found = {ROLL_UP: _sum_equal_starts(buckets)}
-        if not self._divided:
-            return found
-        encoded = counted["stratum_key"].combine_chunks().dictionary_encode()
-        names, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
-        self._choose(names, np.bincount(codes, buckets[:, 1:].sum(axis=1), len(names)).tolist(), whole)
-        order = np.argsort(codes, kind="stable")
-        parts = np.split(buckets[order], np.cumsum(np.bincount(codes, minlength=len(names)))[:-1])
-        rest = [part for name, part in zip(names, parts, strict=True) if name not in self._kept]
-        found |= {name: _sum_equal_starts(part) for name, part in zip(names, parts, strict=True) if name in self._kept}
-        if rest:
-            found[OTHER] = _sum_equal_starts(np.concatenate(rest))
+    def differs(self, other: Minutes) -> set[date]:
+        """The dates on which the two do not hold the same."""
+        found: set[date] = set()
+        for view in self._views.keys() | other._views.keys():
+            mine, theirs = self._views.get(view, {}), other._views.get(view, {})
+            for key in mine.keys() | theirs.keys():
+                one = mine[key].days if key in mine else {}
+                two = theirs[key].days if key in theirs else {}
+                days = [day for day in one.keys() | two.keys() if not _same(one.get(day), two.get(day))]
+                found.update(_EPOCH + timedelta(days=day) for day in days)
         return found
 
-    def _choose(self, names: list[str], volumes: list[float], whole: bool) -> None:
-        if whole:
-            self._kept = set()
+    def size(self, day: date) -> int:
+        """Buckets of the date, of all views and strata: rows of the table."""
+        number = number_of(day)
+        each = (series.days.get(number) for views in self._views.values() for series in views.values())
+        return sum(len(found.starts) for found in each if found is not None)
+
+    def on(self, day: date) -> list[tuple[str, str, EventDay]]:
+        """View, stratum and buckets of a date."""
+        number = number_of(day)
+        return [
+            (view, key, series.days[number])
+            for view, all_series in self._views.items()
+            for key, series in sorted(all_series.items())
+            if number in series.days
+        ]
+
+    def _put(self, all_series: dict[str, Series], key: str, days: Mapping[int, EventDay | None]) -> set[int]:
+        series = all_series.get(key)
+        if series is None:
+            if not any(days.values()):
+                return set()
+            series = all_series[key] = Series(self._slo, self._slice_length)
+        changed = {day for day, buckets in days.items() if series.put(day, buckets)}
+        if not series.days:
+            del all_series[key]
+        return changed
+
+    def _by_stratum(self, counted: pa.Table) -> dict[str, Buckets]:
+        if not counted.num_rows:
+            return {}
+        buckets = Buckets(
+            counted["start"].to_numpy(),
+            np.column_stack([counted[name].to_numpy() for name in CLASSES]),
+            np.column_stack([counted[f"{name}_micros"].to_numpy() for name in WEIGHED]),
+            counted["weight_squares"].to_numpy(),
+        )
+        order = np.argsort(buckets.starts, kind="stable")
+        buckets = buckets.of(order)
+        found = {ROLL_UP: _summed(buckets)}
+        if not self._slo.by:
+            return found
+        encoded = counted["stratum_key"].combine_chunks().dictionary_encode()
+        names, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()[order]
+        self._admit(names, np.bincount(codes, buckets.counts.sum(axis=1), len(names)).tolist())
+        # The codes of all strata without a line are one.
+        lines = [name for name in names if name in self._kept]
+        place = {name: number for number, name in enumerate(lines)}
+        line = np.array([place.get(name, len(lines)) for name in names], np.int32)[codes]
+        chosen = np.argsort(line, kind="stable")
+        ends = np.cumsum(np.bincount(line, minlength=len(lines) + 1)).tolist()
+        for number, name in enumerate([*lines, OTHER]):
+            part = chosen[ends[number - 1] if number else 0 : ends[number]]
+            if len(part):
+                found[name] = _summed(buckets.of(part)) if name == OTHER else buckets.of(part)
+        return found
+
+    def _admit(self, names: Sequence[str], volumes: Sequence[float]) -> None:
+        """Newcomers get a line of their own while there is room, those with the most events first."""
         for _, name in sorted((-volume, name) for name, volume in zip(names, volumes, strict=True)):
-            if len(self._kept) >= MAX_STRATA:
+            if self._most is not None and len(self._kept) >= self._most:
                 return
             self._kept.add(name)
 
 
-def _sum_equal_starts(buckets: Array) -> Array:
-    """One row per start, in order."""
-    ordered = buckets[np.argsort(buckets[:, 0], kind="stable")]
-    first = np.flatnonzero(np.diff(ordered[:, 0], prepend=-1))
-    summed = np.add.reduceat(ordered, first, axis=0)
-    summed[:, 0] = ordered[first, 0]
-    return summed
+def number_of(day: date) -> int:
+    """Days since 1970."""
+    return (day - _EPOCH).days
 
 
-def _same(one: dict[str, Array], other: dict[str, Array]) -> bool:
-    return one.keys() == other.keys() and all(np.array_equal(buckets, other[key]) for key, buckets in one.items())
+def _of_view(counted: pa.Table, view: str) -> pa.Table:
+    views = counted["view"].combine_chunks().dictionary_encode()
+    if views.dictionary.to_pylist() == [view]:
+        return counted
+    return counted.filter(pc.equal(counted["view"], view))
+
+
+def _exclude(counted: pa.Table, slo: Slo, adjustments: Iterable[BudgetAdjustment]) -> pa.Table:
+    """Planned exclusions: what was good, bad or unlabelled then is excluded."""
+    own = [adjustment for adjustment in adjustments if adjustment.slo == slo.name]
+    if not own or not counted.num_rows:
+        return counted
+    starts = counted["start"].to_numpy()
+    keys = counted["stratum_key"].combine_chunks().dictionary_encode()
+    hit = np.zeros(len(starts), bool)
+    for code, key in enumerate(keys.dictionary.to_pylist()):
+        for begin, end in exclusions(own, slo.name, key):
+            hit |= (keys.indices.to_numpy() == code) & (starts >= begin) & (starts < end)
+    columns = {name: counted[name].to_numpy().copy() for name in counted.column_names if name not in _TEXTS}
+    columns["excluded"][hit] += sum(columns[name][hit] for name in WEIGHED)
+    for name in columns.keys() - {"start", "excluded"}:
+        columns[name][hit] = 0
+    for name, values in columns.items():
+        counted = counted.set_column(counted.column_names.index(name), name, pa.array(values))
+    return counted
+
+
+_TEXTS: Final = ("view", "stratum_key")
+
+
+def _summed(buckets: Buckets) -> Buckets:
+    """One bucket per start."""
+    first = np.flatnonzero(np.diff(buckets.starts, prepend=-1))
+    sums = (np.add.reduceat(part, first, axis=0) for part in (buckets.counts, buckets.micros, buckets.squares))
+    return Buckets(buckets.starts[first], *sums)
+
+
+def _by_day(buckets: Buckets) -> dict[int, EventDay]:
+    numbers = buckets.starts // DAY
+    cuts = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
+    return {int(numbers[low]): EventDay.of(*buckets.of(slice(low, high))) for low, high in pairwise(cuts) if high > low}
+
+
+def _joined(days: Sequence[EventDay | None]) -> EventDay:
+    parts = [Buckets(*day.buckets()) for day in days if day is not None]
+    joined = Buckets(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return EventDay.of(*_summed(joined.of(np.argsort(joined.starts, kind="stable"))))
+
+
+def _same(one: EventDay | None, other: EventDay | None) -> bool:
+    return one is other if one is None or other is None else one.same(other)
 
 
 def rows(all_minutes: Iterable[tuple[Slo, Minutes]], dates: Iterable[date], now: float) -> pa.Table:
     """Everything that ``slo_minutes`` is to hold of these dates."""
     days = sorted(dates)
     batches = [
-        _rows(slo, key, buckets, day)
+        _rows(slo, view, key, buckets, day)
         for slo, minutes in all_minutes
         for day in days
-        for key, buckets in sorted(minutes.on(day).items())
+        for view, key, buckets in minutes.on(day)
     ]
     table = pa.Table.from_batches(batches, _UNSTAMPED)
     stamp = pa.repeat(pa.scalar(datetime.fromtimestamp(now, UTC), SLO_MINUTES.field("computed_at").type), len(table))
@@ -164,14 +260,16 @@ def rows(all_minutes: Iterable[tuple[Slo, Minutes]], dates: Iterable[date], now:
 _UNSTAMPED: Final = SLO_MINUTES.remove(SLO_MINUTES.get_field_index("computed_at"))
 
 
-def _rows(slo: Slo, key: str, buckets: Array, day: date) -> pa.RecordBatch:
+def _rows(slo: Slo, view: str, key: str, day: EventDay, when: date) -> pa.RecordBatch:
+    starts, counts, micros, _ = day.buckets()
+    count = len(starts)
     columns: dict[str, object] = {
-        "slo": pa.repeat(slo.name, len(buckets)),
-        "generation": pa.repeat(slo.generation, len(buckets)),
-        "view": pa.repeat(FAST, len(buckets)),
-        "stratum_key": pa.repeat(key, len(buckets)),
-        "minute": pa.array(buckets[:, 0] * 1_000_000, _UNSTAMPED.field("minute").type),
-        "date": pa.repeat(pa.scalar(day, pa.date32()), len(buckets)),
-    } | {name: pa.array(buckets[:, index]) for index, name in enumerate(CLASSES, start=1)}
-    columns |= {f"{name}_micros": pa.array(buckets[:, index] * 1_000_000) for index, name in enumerate(CLASSES[:3], 1)}
+        "slo": pa.repeat(slo.name, count),
+        "generation": pa.repeat(slo.generation, count),
+        "view": pa.repeat(view, count),
+        "stratum_key": pa.repeat(key, count),
+        "minute": pa.array((starts + number_of(when) * DAY) * 1_000_000, _UNSTAMPED.field("minute").type),
+        "date": pa.repeat(pa.scalar(when, pa.date32()), count),
+    } | {name: pa.array(counts[:, place]) for place, name in enumerate(CLASSES)}
+    columns |= {f"{name}_micros": pa.array(micros[:, place]) for place, name in enumerate(WEIGHED)}
     return pa.RecordBatch.from_arrays([columns[name] for name in _UNSTAMPED.names], schema=_UNSTAMPED)

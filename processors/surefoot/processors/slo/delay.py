@@ -1,0 +1,155 @@
+"""How long labels take: what the watermark of the view ``matured`` lags behind now.
+
+The delay is from the end of a run to its first label that is pass or fail. Runs that wait for one are censored at their
+age (Kaplan and Meier), so a grader that is slow today is seen today. Left out: runs that were not selected for grading,
+runs and labels that came by an import (their delay says when somebody imported), and runs that need no label because
+their own end says that they are bad.
+
+Trap: failures are rare and are labelled slower than successes (a quick check passes, a person looks twice at what
+failed), so the quantile over all labels hides them, and a view that matures by it loses the failures of an outage. So
+the delay is estimated for labels of each class by itself, too, and the watermark lags the largest. Whether a run that
+waits will pass or fail nobody knows, so within one class there is no censoring; there is right truncation: only delays
+shorter than the run's age are seen. In reversed time that is left truncation, and the product-limit estimator takes it
+(Lagakos, Barraj and De Gruttola, Biometrika 75, 1988; Kalbfleisch and Lawless, JASA 84, 1989).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Final
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+from statsmodels.duration.survfunc import SurvfuncRight
+
+from surefoot.processors.slo.count import events
+from surefoot.processors.slo.definition import Labels, Slo
+
+# The runs of so many days teach the delay; more than the longest delay that is waited for by default.
+SPAN_DAYS: Final = 14
+# Delays are known to a twentieth, ages to an hour: the sample is then some thousand rows, whatever the traffic.
+_STEP: Final = 0.05
+_HOUR: Final = 3600.0
+# That so many runs wait which should have their label by now has this probability where labels still come.
+_STALE_CHANCE: Final = 1e-3
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelDelay:
+    """What the watermark lags, in seconds, and why it cannot be trusted if it cannot."""
+
+    seconds: float
+    n: int  # delays that it was learnt from
+    stale: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """Runs alike together: ``labelled`` 1 good, 2 bad, 3 neither any more, 0 not yet (its delay is its age)."""
+
+    labelled: npt.NDArray[np.int64]
+    delay: Floats  # seconds, above 0
+    age: Floats  # seconds, at least the delay
+    count: npt.NDArray[np.int64]
+
+    def of(self, chosen: npt.NDArray[np.bool_]) -> Delays:
+        """Some of them."""
+        return Delays(self.labelled[chosen], self.delay[chosen], self.age[chosen], self.count[chosen])
+
+    @property
+    def n(self) -> int:
+        """How many runs."""
+        return int(self.count.sum())
+
+
+def label_delay(con: duckdb.DuckDBPyConnection, slo: Slo, now: float, scale: float, lookback_days: int) -> LabelDelay:
+    """What the labels of the last two weeks say, in the views of a lake's connection."""
+    text, values = events(slo, _date(now - SPAN_DAYS * 86_400), _date(now), lookback_days)
+    asked = f"""
+        WITH told AS (
+          SELECT class, epoch(labelled_at) AS labelled_at, epoch(ended_at) AS ended_at
+          FROM ({text})
+          WHERE class <> 'excluded' AND NOT label_imported AND epoch(ended_at) <= $now
+            AND (labelled_at IS NOT NULL OR class = 'unlabelled')
+        ),
+        known AS (
+          SELECT labelled_at, ended_at, $now - ended_at AS age,
+            CASE WHEN labelled_at IS NULL OR labelled_at > $now THEN 0
+              WHEN class = 'good' THEN 1
+              WHEN class = 'bad' THEN 2 ELSE 3 END AS labelled
+          FROM told
+        )
+        SELECT labelled,
+          CASE WHEN labelled = 0 THEN -1
+            ELSE ceil(ln(1 + greatest(labelled_at - ended_at, 0) / 60) / {_STEP}) END AS step,
+          ceil((age + 1) / {_HOUR}) AS hours,
+          count(*) AS events,
+          max(CASE WHEN labelled > 0 THEN labelled_at END) AS last_at
+        FROM known
+        GROUP BY ALL
+    """  # noqa: S608 - the text is the indicator's, see count.py
+    table = con.sql(asked, params=values | {"now": now}).to_arrow_table()
+    labelled = table["labelled"].to_numpy().astype(np.int64)
+    age = np.asarray(table["hours"].to_numpy(), float) * _HOUR
+    steps = np.asarray(table["step"].to_numpy(), float)
+    delay = np.where(labelled > 0, np.maximum(np.expm1(np.maximum(steps, 0) * _STEP) * 60, 1.0), age)
+    delays = Delays(labelled, delay, np.maximum(age, delay), table["events"].to_numpy().astype(np.int64))
+    seconds = delay_of(delays, slo.labels, scale)
+    n = int(delays.count[labelled > 0].sum())
+    last = pc.max(table["last_at"]).as_py()
+    waiting = delays.of((labelled == 0) & (age - _HOUR > seconds) & (now - age >= (last or now)))
+    return LabelDelay(seconds, n, _stale(slo.labels, last, waiting.n, seconds, now))
+
+
+def delay_of(delays: Delays, labels: Labels, scale: float = 1.0) -> float:
+    """Seconds within which the ``quantile`` of labels has come, of all and of each class; at most the maximum."""
+    longest = labels.max_delay_seconds * scale
+    known = delays.of(delays.labelled > 0)
+    if known.n < labels.min_labelled:
+        return longest
+    found = [_censored(delays, labels.quantile)]
+    for kind in (1, 2):
+        chosen = known.of(known.labelled == kind)
+        # Too few for a quantile: as long as the longest of them took.
+        if chosen.n:
+            enough = chosen.n >= labels.min_labelled
+            found.append(_truncated(chosen, labels.quantile) if enough else float(chosen.delay.max()))
+    return min(max(found), longest)
+
+
+def _censored(delays: Delays, quantile: float) -> float:
+    """Kaplan-Meier's quantile; infinite if so many have not been labelled at any age."""
+    survival = SurvfuncRight(delays.delay, (delays.labelled > 0).astype(float), freq_weights=delays.count.astype(float))
+    found = float(survival.quantile(quantile))
+    return found if math.isfinite(found) else math.inf
+
+
+def _truncated(delays: Delays, quantile: float) -> float:
+    """The quantile of delays of which only those below the run's age can be seen."""
+    horizon = float(delays.age.max()) + 2.0
+    back, entry = horizon - delays.delay, horizon - delays.age - 1.0
+    known = SurvfuncRight(back, np.ones(len(back)), entry=entry, freq_weights=delays.count.astype(float))
+    # P(back >= t) is P(delay <= horizon - t): times go up, so these delays go down from the longest.
+    at_most = np.concatenate([[1.0], known.surv_prob[:-1]])
+    return horizon - float(known.surv_times[np.flatnonzero(at_most >= quantile)[-1]])
+
+
+def _stale(labels: Labels, last: float | None, waiting: int, seconds: float, now: float) -> str | None:
+    """Runs that ended after the last label, and should have one by now, each with probability ``quantile``."""
+    if last is None or (1 - labels.quantile) ** waiting >= _STALE_CHANCE:
+        return None
+    hours = (now - last) / _HOUR
+    return (
+        f"no label came for {hours:.1f} h, and {waiting} runs that ended since wait for one although "
+        f"{labels.quantile:.0%} of labels take at most {seconds / _HOUR:.1f} h"
+    )
+
+
+def _date(instant: float) -> date:
+    return datetime.fromtimestamp(instant, UTC).date()

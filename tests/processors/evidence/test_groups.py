@@ -41,6 +41,15 @@ def test_missing_verdicts_and_infrastructure_errors_are_not_failures() -> None:
     assert groups.infrastructure.tolist() == [0, 0, 0, 0, 1, 0]
 
 
+def test_what_nobody_judges_is_set_apart_and_repetitions_without_names_sort_too() -> None:
+    rows = {"group_id": ["a", "a", "a"], "acceptable": [True, None, None], "excluded": [None, True, None]}
+    groups = GroupTable.from_runs(pa.table(rows | {"repetition": [2, 0, None], "actions": [["x"], ["y"], ["z"]]}))
+    assert (groups.n[0], groups.missing[0], groups.excluded[0], groups.infrastructure[0]) == (1, 1, 1, 0)
+    assert groups.runs is not None
+    assert [groups.runs.actions.names[code] for code in groups.runs.actions.codes] == ["z", "y", "x"]
+    assert groups.runs.counted.tolist() == [True, False, True]
+
+
 def test_classes_need_two_judged_runs_and_known_equivalence() -> None:
     groups = GroupTable.from_runs(RUNS)
     # f: two known signatures differ, so the unknown one cannot make it consistent.

@@ -124,7 +124,7 @@ def resource_consistency(groups: GroupTable, *, resources: Sequence[str] = RESOU
 def resource_consistency_each(groups: GroupTable, resources: Sequence[str] = RESOURCES) -> FloatArray:
     """Return C_res per group."""
     runs = _runs(groups)
-    counted = runs.flags["infrastructure"] != 1
+    counted = runs.counted
     total, known = np.zeros(len(groups)), np.zeros(len(groups))
     for name in resources:
         values = runs.numbers[name]
@@ -183,7 +183,7 @@ class _Pairs:
 def _pairs(groups: GroupTable, which: Which, key: Callable[[IntArray], IntArray]) -> _Pairs:
     runs = _runs(groups)
     lengths = runs.offsets[1:] - runs.offsets[:-1]
-    usable = (runs.flags["infrastructure"] != 1) & (lengths > 0)
+    usable = runs.counted & (lengths > 0)
     if which == "successful":
         usable &= runs.flags["acceptable"] == 1
     rows = np.flatnonzero(usable)

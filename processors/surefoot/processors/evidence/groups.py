@@ -1,8 +1,8 @@
 """Run groups as columns: repeated runs in, one row per group (task x version set) out, and the runs behind them.
 
-Rule: a run without an outcome verdict is missing and a run that the infrastructure ended is set apart; neither is ever
-a failure. Rows are sorted by group id and runs by (group, repetition, run id), so that the same runs give the same
-columns, and the same content hash, in whatever order they were read.
+Rule: a run without an outcome verdict is missing, and one that the infrastructure ended or that ended in a way that
+nobody judges is set apart; none of them is ever a failure. Rows are sorted by group id and runs by (group, repetition,
+run id), so that the same runs give the same columns, and the same content hash, in whatever order they were read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,17 @@ UNCLASSED = -1  # fewer than two judged runs, or failures whose equivalence nobo
 EQUIVALENCE_RULE = "signature-equality/1"
 
 STRATA = ("task_class", "consequence_class", "horizon")
-FLAGS = ("acceptable", "compliant", "available", "disturbed", "autonomous", "intervened", "infrastructure", "abstained")
+FLAGS = (
+    "acceptable",
+    "compliant",
+    "available",
+    "disturbed",  # a tool call of it failed
+    "autonomous",
+    "intervened",
+    "infrastructure",  # the infrastructure ended it
+    "excluded",  # it ended in a way that nobody judges: cancelled, deferred, refused
+    "abstained",
+)
 NUMBERS = (
     "repetition",
     "confidence",
@@ -95,6 +105,12 @@ class RunTable:
     def __len__(self) -> int:
         return len(self.group)
 
+    @property
+    def counted(self) -> Where:
+        """The runs that say something about the agent's outcome: neither spared nor excluded."""
+        counted: Where = (self.flags["infrastructure"] != 1) & (self.flags["excluded"] != 1)
+        return counted
+
 
 @dataclass(frozen=True, slots=True)
 class GroupTable:
@@ -107,6 +123,7 @@ class GroupTable:
     c: IntArray  # of those, acceptable
     missing: IntArray  # attempts without an outcome verdict
     infrastructure: IntArray  # attempts that the infrastructure ended: in neither n nor missing
+    excluded: IntArray  # attempts that ended in a way that nobody judges: in neither n nor missing
     equivalent: FlagArray  # of a group whose runs were all unacceptable: 1 equivalent, 0 not; -1 unknown or not asked
     equivalence_rule: str
     runs: RunTable | None = None  # None where only counts were published
@@ -156,6 +173,7 @@ class GroupTable:
             c=good[order],
             missing=lost[order],
             infrastructure=np.zeros(rows, dtype=np.int64),
+            excluded=np.zeros(rows, dtype=np.int64),
             equivalent=flags[order].astype(np.int8),
             equivalence_rule=equivalence_rule,
         )
@@ -179,20 +197,23 @@ class GroupTable:
         table = _run_table(runs, group, order)
         rows = len(groups.names)
         first = np.searchsorted(group, np.arange(rows))
-        spared = table.flags["infrastructure"] == 1
+        broken = table.flags["infrastructure"] == 1
+        unjudged = (table.flags["excluded"] == 1) & ~broken
+        spared = broken | unjudged
         acceptable = table.flags["acceptable"]
         n = _count(group, (acceptable >= 0) & ~spared, rows)
         c = _count(group, (acceptable == 1) & ~spared, rows)
         ids = np.array(groups.names, dtype=object)
-        tasks = _names(runs, "task_id", order)
+        tasks = _names(runs, "task_id", order[first])
         return cls(
             group_id=ids,
-            task_id=ids if tasks is None else tasks[first],
+            task_id=ids if tasks is None else tasks,
             strata={name: _column_codes(runs, name).take(order[first]) for name in STRATA},
             n=n,
             c=c,
             missing=_count(group, (acceptable < 0) & ~spared, rows),
-            infrastructure=_count(group, spared, rows),
+            infrastructure=_count(group, broken, rows),
+            excluded=_count(group, unjudged, rows),
             equivalent=_equivalence(group, _column_codes(runs, "signature").codes[order], acceptable, spared, n, c),
             equivalence_rule=equivalence_rule,
             runs=table,
@@ -209,6 +230,7 @@ class GroupTable:
             c=self.c[keep],
             missing=self.missing[keep],
             infrastructure=self.infrastructure[keep],
+            excluded=self.excluded[keep],
             equivalent=self.equivalent[keep],
             equivalence_rule=self.equivalence_rule,
             runs=None if self.runs is None else _select_runs(self.runs, np.asarray(rows, dtype=bool)),
@@ -241,20 +263,25 @@ def _column_codes(runs: pa.Table, name: str) -> Codes:
     return Codes.of(runs[name]) if name in runs.column_names else Codes.unknown(runs.num_rows)
 
 
-def _names(runs: pa.Table, name: str, order: IntArray) -> NameArray | None:
+def _names(runs: pa.Table, name: str, rows: IntArray) -> NameArray | None:
     if name not in runs.column_names:
         return None
-    names: NameArray = runs[name].combine_chunks().cast(pa.string()).to_numpy(zero_copy_only=False)[order]
+    names: NameArray = runs[name].take(pa.array(rows)).cast(pa.string()).to_numpy(zero_copy_only=False)
     return names
 
 
 def _canonical(runs: pa.Table, group: IntArray) -> IntArray:
-    keys: list[NDArray[Any]] = [group]
-    if "repetition" in runs.column_names:
-        keys.append(pc.fill_null(runs["repetition"].cast(pa.int64()), -1).to_numpy())
-    if "run_id" in runs.column_names:
-        keys.append(Codes.of(runs["run_id"]).codes)
-    return np.lexsort(keys[::-1]).astype(np.int64)
+    if "repetition" in runs.column_names and len(group):
+        # Numbers sort five times faster than names; where they tell all runs apart, the run ids change nothing.
+        number = pc.fill_null(runs["repetition"].cast(pa.int64()), -1).to_numpy()
+        key = group * (int(number.max()) - int(number.min()) + 1) + number
+        by_number: IntArray = np.argsort(key, kind="stable").astype(np.int64)
+        if not np.any(np.diff(key[by_number]) == 0):
+            return by_number
+    keys = {"group": pa.array(group)}
+    keys |= {name: runs[name] for name in ("repetition", "run_id") if name in runs.column_names}
+    order: IntArray = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]).to_numpy()
+    return order.astype(np.int64)
 
 
 def _run_table(runs: pa.Table, group: IntArray, order: IntArray) -> RunTable:
@@ -266,8 +293,8 @@ def _run_table(runs: pa.Table, group: IntArray, order: IntArray) -> RunTable:
     numbers: dict[str, FloatArray] = {}
     for name in NUMBERS:
         numbers[name] = _filled(runs, name, pa.float64(), pa.float64(), np.nan, np.full(rows, np.nan))[order]
-    names = _names(runs, "run_id", order)
     actions, offsets = _actions(runs, order)
+    names = _names(runs, "run_id", order)
     ids = np.full(rows, None, dtype=object) if names is None else names
     return RunTable(group=group, run_id=ids, flags=flags, numbers=numbers, actions=actions, offsets=offsets)
 

@@ -110,7 +110,7 @@ def _known(groups: GroupTable) -> _Known:
     if runs is None:
         raise GroupsError("computing prediction: these groups are counts only; build them with GroupTable.from_runs")
     confidence, verdict = runs.numbers["confidence"], runs.flags["acceptable"]
-    counted = runs.flags["infrastructure"] != 1
+    counted = runs.counted
     both = counted & (verdict >= 0) & ~np.isnan(confidence)
     if bool(np.any((confidence[both] < 0) | (confidence[both] > 1))):
         raise GroupsError("computing prediction: a confidence is outside 0..1; divide percentages by 100")

@@ -94,7 +94,7 @@ def abstention(groups: GroupTable) -> dict[str, Estimate]:
     """Return how abstaining goes with failing: rate, precision, recall, accuracy of the rest, agreement."""
     runs = _runs(groups)
     told, verdict = runs.flags["abstained"], runs.flags["acceptable"]
-    counted = runs.flags["infrastructure"] != 1
+    counted = runs.counted
     both = counted & (told >= 0) & (verdict >= 0)
     stopped, failed = told[both] == 1, verdict[both] == 0
     left_out = int((counted & ~both).sum())

@@ -115,7 +115,7 @@ def _repetition_means(groups: GroupTable) -> FloatArray | None:
     if groups.runs is None or not len(groups):
         return None
     number, verdict = groups.runs.numbers["repetition"], groups.runs.flags["acceptable"]
-    kept = (verdict >= 0) & (groups.runs.flags["infrastructure"] != 1)
+    kept = (verdict >= 0) & groups.runs.counted
     if not kept.any() or bool(np.isnan(number[kept]).any()):
         return None
     place, repetition = groups.runs.group[kept], np.unique(number[kept], return_inverse=True)[1]

@@ -11,7 +11,21 @@ from importlib.metadata import version
 
 import typer
 
-from surefoot.cli import agent, artefacts, config, demo, explain, importing, lake, serve, slo, sql, token
+from surefoot.cli import (
+    agent,
+    artefacts,
+    boundary,
+    config,
+    demo,
+    explain,
+    importing,
+    lake,
+    profile,
+    serve,
+    slo,
+    sql,
+    token,
+)
 from surefoot.errors import SurefootError
 
 app = typer.Typer(
@@ -31,6 +45,8 @@ explain.register(app)
 lake.register(app)
 importing.register(app)
 slo.register(app)
+profile.register(app)
+boundary.register(app)
 artefacts.register(app)
 config.register(app)
 token.register(app)

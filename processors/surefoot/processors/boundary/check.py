@@ -121,7 +121,7 @@ def _about_the_profile(profile: Profile, boundary: Boundary, today: date) -> lis
 def _about_the_evidence(profile: Profile, boundary: Boundary) -> list[Reason]:
     least, mode = boundary.minimum_evidence, boundary.if_failed
     tally, groups, k = profile.evidence.tally, profile.evidence.groups, profile.repeat_protocol.k.value
-    eligible = tally.runs - tally.infrastructure
+    eligible = tally.runs - tally.infrastructure - tally.excluded
     coverage = tally.with_outcome_verdict / eligible if eligible else 0.0
     short = [
         (groups < least.groups, f"{groups} of {least.groups} groups"),

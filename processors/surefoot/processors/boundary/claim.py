@@ -48,6 +48,6 @@ def _number(profile: Profile, name: str) -> str:
     for interval in profile.indicators.confidence_intervals.get(name, []):
         low, high = interval.low, interval.high
         if low is not None and high is not None:
-            level = f"{100 * interval.confidence:g} % {interval.method}"
+            level = f"{100 * interval.confidence:g} % {interval.method.replace('_', ' ')}"
             return f"{indicator.value:.4f} ({low:.4f} to {high:.4f}, {level}, {sample})"
     return f"{indicator.value:.4f} (no interval, {sample})"

@@ -82,7 +82,7 @@ class MinimumEvidence(Part):
     groups: Annotated[int, Field(ge=1)]
     runs: Annotated[int, Field(ge=1)]
     k: Annotated[int, Field(ge=1)]
-    verdict_coverage: Share  # judged runs / runs that the infrastructure did not end
+    verdict_coverage: Share  # judged runs / runs that are to be judged
 
 
 class Validity(Part):

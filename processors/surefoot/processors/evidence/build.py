@@ -86,6 +86,7 @@ def _published_evidence(published: Published, counts: Sequence[StratumCounts], n
         tally=Tally(
             runs=judged + sum(row.missing * row.groups for row in rows),
             infrastructure=0,
+            excluded=0,
             with_outcome_verdict=judged,
             with_process_verdict=None,
             with_versions=None,

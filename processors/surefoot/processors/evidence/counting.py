@@ -23,7 +23,7 @@ _RATES: Final[dict[str, Indicator]] = {
     "autonomous_coverage": "autonomous_coverage",
     "intervention_success": "intervention_success",
 }
-_VERDICTS: Final = {1: "1", 0: "0", -1: "?"}
+_VERDICTS: Final = {1: "1", 0: "0", -1: "?", -2: "-"}
 
 
 def stratum_codes(groups: GroupTable, dimensions: Sequence[str]) -> tuple[IntArray, list[tuple[str | None, ...]]]:
@@ -89,7 +89,7 @@ def listed_groups(groups: GroupTable, dimensions: Sequence[str], most: int = LIS
     share = np.divide(groups.c, groups.n, out=np.full(len(groups), -1.0), where=groups.n > 0)
     order = np.lexsort((np.arange(len(groups)), groups.n, share))[:most]
     ends = np.searchsorted(runs.group, np.arange(len(groups) + 1))
-    verdicts = np.where(runs.flags["infrastructure"] == 1, -1, runs.flags["acceptable"])
+    verdicts = np.where(runs.counted, runs.flags["acceptable"], -2)
     return [
         ListedGroup(
             group_id=str(groups.group_id[row]),

@@ -223,7 +223,7 @@ def _ratio(counted: Counted, name: str) -> Estimate:
         runs=int(runs.sum()),
         definition=RATIOS[name],
         source=f"{PAPER}, section 6.1",
-        reason=None if len(runs) else "no run has what it is a share of",
+        reason=None if len(runs) else "no such run was recorded and judged",
     )
 
 

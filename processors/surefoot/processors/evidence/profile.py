@@ -160,6 +160,7 @@ class Tally(Part):
 
     runs: int
     infrastructure: int  # ended by the infrastructure: in no denominator
+    excluded: int  # ended in a way that nobody judges (cancelled, deferred, refused): not in the outcome's
     with_outcome_verdict: int
     with_process_verdict: int | None  # null where it was not recorded
     with_versions: int | None
@@ -168,7 +169,10 @@ class Tally(Part):
 
 
 class ListedGroup(Part):
-    """A run group, run by run: ``outcomes`` has 1 (acceptable), 0 or ? (no verdict) for each of ``run_ids``."""
+    """A run group, run by run: a mark for each of ``run_ids``.
+
+    ``outcomes``: 1 acceptable, 0 not, ? no verdict, - set apart (infrastructure, or ended so that nobody judges it).
+    """
 
     group_id: str
     task_id: str

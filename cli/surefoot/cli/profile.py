@@ -1,0 +1,171 @@
+"""``surefoot profile build|show|diff|verify|html``."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from surefoot.cli.output import JSON_OPTION, console, number, print_json
+
+if TYPE_CHECKING:
+    from surefoot.processors.evidence.profile import Indicators
+
+_PROFILE: Final = typer.Argument(metavar="PROFILE", help="A profile's file, YAML or JSON.")
+_OUT: Final = typer.Option("--out", "-o", help="File to write; its ending decides: .yaml or .json.")
+_ANSWER_STYLE: Final = {"yes": "green", "no": "bold red", "not recorded": "yellow"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="Reliability profiles: what repeated runs show, and what from.")
+    for command in (build, show, diff, verify, html):
+        group.command(command.__name__)(command)
+    app.add_typer(group, name="profile")
+
+
+def build(
+    spec: Path = typer.Argument(metavar="SPEC.yaml", help="The written part, and which runs are the evidence."),
+    out: Path | None = typer.Option(None, "--out", "-o", help="Default: PROFILE_ID-VERSION.yaml beside the spec."),
+) -> None:
+    """Count the runs that the spec selects, or the counts that it cites, and write the profile."""
+    from surefoot.cli.config import load
+    from surefoot.processors.evidence.building import build_profile
+    from surefoot.processors.evidence.profile import to_json, to_yaml
+    from surefoot.processors.evidence.template import Spec
+    from surefoot.processors.yaml_models import read_model
+
+    read = read_model(spec, Spec)
+    built = build_profile(read, load(), time.time())
+    target = out or spec.with_name(f"{built.profile_id}-{built.version}.yaml")
+    target.write_text(to_json(built) if target.suffix == ".json" else to_yaml(built), encoding="utf-8")
+    evidence = built.evidence
+    typer.echo(f"{target}: {evidence.groups:,} groups, {evidence.tally.runs:,} runs, {built.content_hash}")
+
+
+def show(path: Path = _PROFILE, as_json: bool = JSON_OPTION) -> None:
+    """The indicators with their intervals and samples, by stratum, and the claim that they support."""
+    from surefoot.processors.boundary.claim import claim
+    from surefoot.processors.evidence.profile import read_profile
+
+    profile = read_profile(path)
+    if as_json:
+        print_json(profile.model_dump(mode="json"))
+        return
+    out = console()
+    evidence = profile.evidence
+    out.print(
+        f"[bold]{profile.profile_id}[/bold] {profile.version}, owner {profile.owner}, review {profile.review_date}"
+    )
+    out.print(f"{evidence.groups:,} groups, {evidence.tally.runs:,} runs, k = {profile.repeat_protocol.k.value}")
+    out.print(_indicator_table(profile.indicators))
+    if len(profile.strata) > 1:
+        for stratum in profile.strata:
+            out.print(f"\n[bold]{_stratum_name(stratum.task_class, stratum.consequence_class, stratum.horizon)}[/bold]")
+            out.print(_indicator_table(stratum.indicators))
+    if not profile.grader.decision_grade:
+        out.print(f"[yellow]Not decision-grade: {'; '.join(profile.grader.reasons)}.[/yellow]")
+    out.print(claim(profile, profile.operating_boundary.allowed_autonomous_mode or "autonomous"), soft_wrap=True)
+
+
+def diff(
+    before: Path = typer.Argument(metavar="BEFORE", help="The profile that something was decided about."),
+    after: Path = typer.Argument(metavar="AFTER", help="The profile of now."),
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """What changed from one profile to another; ends with 1 if it revokes what was decided about the first."""
+    from surefoot.processors.evidence.changes import changes
+    from surefoot.processors.evidence.profile import read_profile
+
+    found = changes(read_profile(before), read_profile(after))
+    if as_json:
+        print_json({**asdict(found), "revokes": found.revokes})
+    else:
+        out = console()
+        for one in found.revoking:
+            out.print(Text.assemble(("revokes  ", "bold red"), str(one)))
+        for one in found.other:
+            out.print(Text.assemble(("changed  ", "dim"), str(one)))
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for title in ("indicator", "before", "after", "intervals"):
+            table.add_column(title)
+        for moved in found.indicators:
+            if moved.before is not None or moved.after is not None:
+                said = {True: "apart", False: "meet", None: "–"}[moved.apart]
+                table.add_row(moved.indicator, number(moved.before, "{:.4f}"), number(moved.after, "{:.4f}"), said)
+        out.print(table)
+        end = "Revoked: boundaries that were cleared for the first say nothing about the second."
+        out.print(end if found.revokes else "The subject is the same: nothing is revoked.")
+    if found.revokes:
+        raise typer.Exit(1)
+
+
+def verify(path: Path = _PROFILE, as_json: bool = JSON_OPTION) -> None:
+    """Answer the repeated-run checklist from what the profile recorded; ends with 1 if an answer is no."""
+    from surefoot.processors.evidence.checklist import verify as answers
+    from surefoot.processors.evidence.profile import read_profile
+
+    items = answers(read_profile(path))
+    if as_json:
+        print_json([asdict(item) for item in items])
+    else:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column("answer", no_wrap=True)
+        table.add_column("item")
+        table.add_column("from")
+        for item in items:
+            table.add_row(Text(item.answer, style=_ANSWER_STYLE[item.answer]), Text(item.question), Text(item.why))
+        out = console()
+        out.print(table)
+        count = {answer: sum(item.answer == answer for item in items) for answer in _ANSWER_STYLE}
+        out.print(", ".join(f"{number} {answer}" for answer, number in count.items()))
+    if any(item.answer == "no" for item in items):
+        raise typer.Exit(1)
+
+
+def html(
+    path: Path = _PROFILE,
+    boundary: Path | None = typer.Option(None, "--boundary", help="Show its gates, too."),
+    out: Path | None = typer.Option(None, "--out", "-o", help="Default: the profile's name with .html."),
+) -> None:
+    """Write the profile as one HTML file with charts; it needs no network."""
+    from surefoot.dashboards.reports import profile_page
+    from surefoot.processors.boundary.check import check_boundary
+    from surefoot.processors.boundary.definition import read_boundary
+    from surefoot.processors.evidence.profile import read_profile
+
+    profile = read_profile(path)
+    today = datetime.fromtimestamp(time.time(), UTC).date()
+    decision = None if boundary is None else check_boundary(profile, read_boundary(boundary), today)
+    target = out or path.with_suffix(".html")
+    target.write_text(profile_page(profile, decision), encoding="utf-8")
+    typer.echo(str(target))
+
+
+def _indicator_table(found: Indicators) -> Table:
+    from surefoot.processors.evidence.profile import INDICATORS
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("indicator", "value", "interval", "method", "groups", "runs"):
+        table.add_column(title, justify="right" if title in {"value", "groups", "runs"} else "left", no_wrap=True)
+    table.add_column("remark")
+    for name in INDICATORS:
+        one = getattr(found, name)
+        interval = next(iter(found.confidence_intervals.get(name, [])), None)
+        bounds, method = "–", "–"
+        if interval is not None:
+            bounds = f"{number(interval.low, '{:.4f}')} to {number(interval.high, '{:.4f}')}"
+            method = f"{100 * interval.confidence:g} % {interval.method}"
+        cells = [name, number(one.value, "{:.4f}"), bounds, method, f"{one.groups:,}", f"{one.runs:,}"]
+        table.add_row(*cells, Text(one.reason or "", style="dim"))
+    return table
+
+
+def _stratum_name(*parts: str | None) -> str:
+    return " / ".join(part or "–" for part in parts)

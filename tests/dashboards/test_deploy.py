@@ -85,25 +85,34 @@ def test_an_alert_goes_to_the_receiver_of_its_severity(severity: str, labels: li
 def test_a_ticket_waits_for_the_page_that_inhibits_it() -> None:
     config = read("alertmanager.yml")
     ticket = config["route"]
-    (page,) = ticket["routes"]
+    _, page = ticket["routes"]
 
-    assert (ticket["receiver"], ticket["group_wait"]) == ("ticket", "15m")
+    assert (ticket["receiver"], ticket["group_wait"]) == ("ticket", "30m")
     assert (page["receiver"], page["group_wait"]) == ("page", "10s")
     assert config["inhibit_rules"][0]["equal"] == ["slo"]
 
 
-def test_inhibitions_name_alerts_that_the_rules_have_and_a_page_holds_back_tickets() -> None:
+@needs_amtool
+def test_the_watchdog_goes_to_the_heartbeat_and_to_nobody_else() -> None:
+    watchdog = ["alertname=SurefootWatchdog", "severity=none"]
+    said = run("amtool", "config", "routes", "test", f"--config.file={ALERTMANAGER}", *watchdog)
+
+    assert said.split() == ["heartbeat"]
+    (beat, _) = read("alertmanager.yml")["route"]["routes"]
+    assert beat["repeat_interval"] == "1m"
+
+
+def test_inhibitions_name_alerts_that_the_rules_have_and_hold_back_tickets_only() -> None:
     alerts = {
         (item["alert"], item["labels"]["severity"])
         for group in read("rules/surefoot.yml")["groups"]
         for item in group["rules"]
-        if "alert" in item
     }
 
     for rule in read("alertmanager.yml")["inhibit_rules"]:
-        (source,) = re.findall(r'alertname="(\w+)"', rule["source_matchers"][0])
+        (sources,) = re.findall(r'alertname=~?"([\w|]+)"', rule["source_matchers"][0])
         (target,) = re.findall(r'alertname="(\w+)"', rule["target_matchers"][0])
-        assert (source, "page") in alerts
+        assert set(sources.split("|")) <= {name for name, _ in alerts}
         assert (target, "ticket") in alerts
 
 
@@ -135,18 +144,21 @@ def test_a_page_holds_back_the_tickets_that_say_the_same_and_no_other(alertmanag
         {"alertname": "SurefootSloAbsent", "severity": "ticket", "slo": "b"},
         {"alertname": "SurefootMetricsAbsent", "severity": "page"},
         {"alertname": "SurefootQuarantine", "severity": "ticket"},
+        {"alertname": "SurefootWriterBehind", "severity": "ticket"},
+        {"alertname": "SurefootAgentSilent", "severity": "ticket", "slo": "b"},
     ]
+    expected = {("SurefootSloBurnRateTicket", "a"), ("SurefootSloAbsent", "b"), ("SurefootAgentSilent", "b")}
 
     alertmanager.post("/alerts", json=[{"labels": labels} for labels in fired]).raise_for_status()
 
     deadline = time.monotonic() + 30
     held: set[tuple[str, str | None]] = set()
-    while len(held) < 2 and time.monotonic() < deadline:
+    while len(held) < len(expected) and time.monotonic() < deadline:
         time.sleep(0.1)
         alerts = alertmanager.get("/alerts").raise_for_status().json()
         assert len(alerts) in (0, len(fired))
         held = {(a["labels"]["alertname"], a["labels"].get("slo")) for a in alerts if a["status"]["inhibitedBy"]}
-    assert held == {("SurefootSloBurnRateTicket", "a"), ("SurefootSloAbsent", "b")}
+    assert held == expected
 
 
 def test_prometheus_looks_where_surefoot_and_alertmanager_are() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from support.reports import every_state
+from surefoot.dashboards import gauges
+from surefoot.dashboards.gauges import slo_metrics
 from surefoot.dashboards.metrics import METRICS, registry
 from surefoot.processors import status
 
@@ -92,6 +96,63 @@ def test_an_undefined_number_is_no_sample_and_never_nan(samples: list[Sample]) -
         assert of(samples, f"surefoot_slo_{name}", slo="silent") == {}
     assert value(samples, "surefoot_slo_events", slo="silent", window="1h", outcome="good") == 0
     assert not any(math.isnan(sample.value) for sample in samples)
+
+
+def test_tiers_are_told_apart_and_the_engine_decides(samples: list[Sample]) -> None:
+    rollup = {"slo": "pages", "view": "fast", "task_class": ""}
+    fast = {"tier": "page_fast", "severity": "page", "long_window": "1h", "short_window": "5m"}
+    assert value(samples, "surefoot_slo_tier_burning", **rollup, **fast) == 1
+    assert value(samples, "surefoot_slo_tier_frozen", **rollup, **fast) == 0
+    assert value(samples, "surefoot_slo_tier_p_value", **rollup, **fast) == 1e-9
+    assert value(samples, "surefoot_slo_tier_burning", **rollup, tier="ticket_fast") == 0
+    assert set(of(samples, "surefoot_slo_tier_frozen", slo="late", view="matured").values()) == {1}
+    assert of(samples, "surefoot_slo_tier_p_value", slo="silent") == {}
+
+
+def test_views_and_their_watermarks_stand_side_by_side(samples: list[Sample]) -> None:
+    ends = {
+        view: value(samples, "surefoot_slo_watermark_timestamp_seconds", slo="late", view=view)
+        for view in ("fast", "matured")
+    }
+    assert ends == {"fast": 1_000, "matured": 1_000 - 21_600}
+    assert value(samples, "surefoot_slo_label_delay_seconds", slo="late") == 21_600
+    assert value(samples, "surefoot_slo_watermark_stale", slo="late", view="matured") == 1
+    assert value(samples, "surefoot_slo_watermark_stale", slo="late", view="fast") == 0
+    assert value(samples, "surefoot_slo_state", slo="late", view="matured") == -2
+    action = {"policy": "desk-policy", "action": "tighten_mode", "allowed_mode": "human_approval"}
+    assert value(samples, "surefoot_slo_policy_action", slo="late", **action) == 1
+
+
+def test_the_bounds_of_a_budget_are_those_of_its_missing_labels(samples: list[Sample]) -> None:
+    name = "surefoot_slo_error_budget_remaining_bound_ratio"
+    late = {"slo": "late", "view": "matured"}
+    assert value(samples, name, **late, bound="low") == pytest.approx(1 - 560 / 1_960 / 0.05)
+    assert value(samples, name, **late, bound="high") == pytest.approx(1 - 60 / 1_960 / 0.05)
+    exact = value(samples, "surefoot_slo_error_budget_remaining_ratio", slo="pages")
+    assert {value(samples, name, slo="pages", bound=bound) for bound in ("low", "high")} == {exact}
+
+
+def test_numbers_of_an_slo_stand_on_its_roll_up_only(samples: list[Sample]) -> None:
+    for name in ("watermark_stale", "watermark_timestamp_seconds"):
+        assert all(dict(key)["task_class"] == "" for key in of(samples, f"surefoot_slo_{name}"))
+
+
+def test_what_is_not_finite_is_no_sample(tmp_path: Path) -> None:
+    report = every_state(1_000.0)
+    broken = replace(report.slos[0].strata[0], overdispersion=math.inf, time_to_exhaustion_seconds=math.nan)
+    text = "\n".join(
+        str(metric) for metric in slo_metrics(replace(report, slos=[replace(report.slos[0], strata=[broken])]))
+    )
+    assert "surefoot_slo_objective_ratio" in text
+    assert not re.search(r"value=(inf|nan)", text)
+
+
+def test_the_cardinality_of_a_line_is_what_is_promised(samples: list[Sample]) -> None:
+    line = {"slo": "tickets", "task_class": "refund"}
+    found = [sample for sample in samples if line.items() <= sample.labels.items()]
+    (promised,) = re.findall(r"(\d+) with the usual eight windows", gauges.__doc__ or "")
+    undefined = 2  # its budget is spent already, and too little is known of its silences
+    assert len(found) == int(promised) - undefined
 
 
 def test_counters_carry_what_can_never_be_taken_back(samples: list[Sample]) -> None:

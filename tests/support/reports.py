@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from surefoot.processors.slo import tiers_for
 from surefoot.processors.slo.report import (
+    ActionReport,
     BudgetPoint,
     Counts,
     SloReport,
@@ -51,6 +54,8 @@ def stratum(
                 tier.nominal_factor,
                 burning=tier.severity == severity,
                 frozen=state == "frozen",
+                reason=_reason(tier.severity == severity, state == "frozen", counts),
+                p_value=1e-9 if tier.severity == severity else 0.4 if counts.good + counts.bad else None,
             )
             for tier in tiers_for("28d", objective)
         ],
@@ -58,7 +63,45 @@ def stratum(
         interval_low=None if period.error_ratio is None else max(0.0, 1 - period.error_ratio - 0.01),
         interval_high=None if period.error_ratio is None else min(1.0, 1 - period.error_ratio + 0.01),
         state=state,
+        budget_remaining_low=None if period.error_ratio_high is None else 1 - period.error_ratio_high / (1 - objective),
+        time_to_exhaustion_seconds=86_400.0 if left is not None and left > 0 and severity != state else None,
+        overdispersion=0.02 if counts.good else None,
+        overdispersion_n=600 if counts.good else 0,
+        last_event_at=1_000.0 if counts != Counts() else None,
+        silence_limit_seconds=7_200.0 if counts.good > 100 else None,
     )
+
+
+def _reason(burning: bool, frozen: bool, counts: Counts) -> str:
+    n = f"{counts.bad} bad of n {counts.good + counts.bad}"
+    if frozen:
+        return f"with the {counts.unlabelled} missing labels good it does not burn, with them bad it does; {n}"
+    return f"{n}, p 1e-09" if burning else f"below its factor; {n}"
+
+
+def late(name: str, computed_at: float) -> list[SloReport]:
+    """An SLO whose labels come late: the fast view is fine, too many labels of the matured one are missing."""
+    fast = slo(name, "ok", Counts(2_000, 10, 0, 40), 0.95)
+    matured = slo(name, "frozen", Counts(1_400, 60, 500, 40), 0.95)
+    views = ("fast", "matured")
+    action = ActionReport(
+        "desk-policy", "tighten_mode", "human_approval", "", computed_at - 7_200, "budget left is 17.8 %, n 1,460"
+    )
+    return [
+        replace(fast, views=views, severities=("page",), evaluated_at=computed_at),
+        replace(
+            matured,
+            views=views,
+            view="matured",
+            severities=("ticket",),
+            evaluated_at=computed_at - 21_600,
+            label_delay_seconds=21_600.0,
+            label_delay_n=812,
+            watermark_stale="no label came for 9 h, and 1 h is usual",
+            actions=[action],
+            adjustments=["2026-11-24 18:00 to 2026-11-24 20:00 UTC: the ledger moves (Ada)"],
+        ),
+    ]
 
 
 def slo(
@@ -91,6 +134,7 @@ def every_state(computed_at: float) -> StatusReport:
             slo("pages", "burning_page", Counts(700, 300)),
             slo("spent", "exhausted", Counts(900, 100)),
             slo("silent", "no_data", Counts()),
+            *late("late", computed_at),
         ],
         ["slos/broken.yaml:3: spec.target: 1 leaves no budget; use a number below 1"],
     )

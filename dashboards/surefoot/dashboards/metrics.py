@@ -17,24 +17,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
+from surefoot.dashboards.gauges import SLO_GAUGES, slo_metrics
 from surefoot.processors import status
-from surefoot.processors.slo.report import SloReport, StatusReport, StratumReport
+from surefoot.processors.slo.report import StatusReport
 
-STATES: Final = {"no_data": -1, "ok": 0, "burning_ticket": 1, "burning_page": 2, "exhausted": 3}
 PROCESSES: Final = ("supervisor", "collector", "writer", "jobs", "slo")
-_IDENTITY: Final = ("slo", "service", "view")
-
-_SLO_GAUGES: Final = {
-    "surefoot_slo_objective_ratio": ("Share of events that is to be good.", ()),
-    "surefoot_slo_events": ("Events in the window by outcome: good, bad, unlabelled, excluded.", ("window", "outcome")),
-    "surefoot_slo_error_ratio": ("Bad events / labelled events in the window.", ("window",)),
-    "surefoot_slo_burn_rate": ("Error ratio / error budget in the window.", ("window",)),
-    "surefoot_slo_burn_rate_threshold": ("Burn rate above which a tier burns.", ("tier", "severity")),
-    "surefoot_slo_error_budget_remaining_ratio": ("Share of the period's error budget that is left; signed.", ()),
-    "surefoot_slo_label_coverage_ratio": ("Labelled events / events in the window.", ("window",)),
-    "surefoot_slo_state": ("-1 no data, 0 ok, 1 burning (ticket), 2 burning (page), 3 budget exhausted.", ()),
-    "surefoot_slo_last_run_timestamp_seconds": ("When the SLO was last computed.", ()),
-}
 _OTHERS: Final = (
     "surefoot_runs_ended_total",
     "surefoot_model_calls_unpriced_total",
@@ -51,7 +38,7 @@ _OTHERS: Final = (
     "surefoot_process_published_timestamp_seconds",
     "surefoot_process_restarts_total",
 )
-METRICS: Final = (*_SLO_GAUGES, *_OTHERS)
+METRICS: Final = (*SLO_GAUGES, *_OTHERS)
 """Every metric that the endpoint can show."""
 
 
@@ -82,46 +69,6 @@ class StatusCollector(Collector):
     def describe(self) -> Iterable[Metric]:
         """Nothing: describing would read the files when the registry is made."""
         return []
-
-
-def slo_metrics(report: StatusReport) -> Iterator[Metric]:
-    """The gauges of all SLOs and strata, with one label set for all: a dimension that an SLO does not have is empty."""
-    dimensions = sorted({label(name) for slo in report.slos for item in slo.strata for name in item.dimensions})
-    families = {
-        name: GaugeMetricFamily(name, text, labels=[*_IDENTITY, *dimensions, *extra])
-        for name, (text, extra) in _SLO_GAUGES.items()
-    }
-    for slo in report.slos:
-        for stratum in slo.strata:
-            found = {label(name): value for name, value in stratum.dimensions.items()}
-            base = [slo.slo, slo.service, slo.view, *(found.get(name, "") for name in dimensions)]
-            for name, extra, value in _values(slo, stratum, report.computed_at):
-                if value is not None:
-                    families[name].add_metric([*base, *extra], value)
-    return iter(families.values())
-
-
-def label(dimension: str) -> str:
-    """A dimension's name as a label's: ``stratum.region`` becomes ``stratum_region``."""
-    return dimension.replace(".", "_").replace("-", "_")
-
-
-def _values(
-    slo: SloReport, stratum: StratumReport, computed_at: float
-) -> Iterator[tuple[str, list[str], float | None]]:
-    yield "surefoot_slo_objective_ratio", [], slo.objective
-    yield "surefoot_slo_error_budget_remaining_ratio", [], stratum.error_budget_remaining_ratio
-    yield "surefoot_slo_state", [], STATES[stratum.state]
-    yield "surefoot_slo_last_run_timestamp_seconds", [], computed_at
-    for tier in stratum.tiers:
-        yield "surefoot_slo_burn_rate_threshold", [tier.name, tier.severity], tier.factor
-    for window in stratum.windows:
-        counts = window.counts
-        for outcome in ("good", "bad", "unlabelled", "excluded"):
-            yield "surefoot_slo_events", [window.window, outcome], float(getattr(counts, outcome))
-        yield "surefoot_slo_error_ratio", [window.window], window.error_ratio
-        yield "surefoot_slo_burn_rate", [window.window], window.burn_rate
-        yield "surefoot_slo_label_coverage_ratio", [window.window], window.label_coverage_ratio
 
 
 def _runs(jobs: dict[str, Any]) -> Iterator[Metric]:

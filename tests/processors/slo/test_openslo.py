@@ -231,8 +231,8 @@ LATENCY_WRONG = {
     "no value": ("      value: 30\n", "", "spec.objectives[0].value", "needs op and value", "value: 30 (seconds)"),
     "no operator": ("      op: lte\n", "", "spec.objectives[0].op", "needs op and value", "op: lte"),
     "another operator": ("op: lte", "op: gte", "spec.objectives[0].op", "'gte'", "op: lte"),
-    "milliseconds": ("value: 30", "value: 3000000", "spec.objectives[0].value", "up to a week", "in seconds"),
-    "no time at all": ("value: 30", "value: 0", "spec.objectives[0].value", "above 0", "in seconds"),
+    "milliseconds": ("value: 30", "value: 3000000", "spec.objectives[0].value", "up to a week", "30 (seconds)"),
+    "no time at all": ("value: 30", "value: 0", "spec.objectives[0].value", "above 0", "30 (seconds)"),
     "a ratio": (
         "indicator: latency", "indicator: availability",
         "spec.indicator.spec.thresholdMetric", "is a ratio", "ratioMetric instead",

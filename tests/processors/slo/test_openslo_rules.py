@@ -192,6 +192,9 @@ WRONG = {
         "sli", "          by:", "          max_age: 1Q\n          by:", 15, f"{_SOURCE}.max_age", "no fixed length",
         "days",
     ),
+    "an age of what comes with the traffic": (
+        "sli", "          by:", "          max_age: 7d\n          by:", 15, f"{_SOURCE}.max_age", "not age", "groups",
+    ),
     "a query of an indicator that has one": (
         "sli", "          by:", "          file: mine.sql\n          by:", 15, f"{_SOURCE}.file", "of its own",
         "remove",

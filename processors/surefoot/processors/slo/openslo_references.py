@@ -15,9 +15,9 @@ from typing import Final, TypeVar
 
 from surefoot.processors.slo import openslo_documents as documents
 from surefoot.processors.slo.definition import Alerting, Labels, Slo, TierSpec
-from surefoot.processors.slo.indicator import INDICATORS
+from surefoot.processors.slo.indicator import INDICATORS, SECONDS, USD
 from surefoot.processors.slo.openslo import Entry
-from surefoot.processors.slo.openslo_alerting import AlertConditionSpec, AlertPolicySpec
+from surefoot.processors.slo.openslo_alerting import AlertConditionSpec, AlertPolicySpec, PolicyItem
 from surefoot.processors.slo.openslo_rules import (
     Refused,
     Steps,
@@ -152,10 +152,11 @@ def _check_slo(folder: Folder, entry: Entry, document: documents.SloDocument) ->
             yield from _follow(folder, documents.ALERT_POLICY, item.alert_policy_ref, (*path, "alertPolicyRef"))
         elif item.spec is not None:
             yield from _check_policy(folder, entry, item.spec, (*path, "spec"))
-        name = item.alert_policy_ref or (item.metadata.name if item.metadata is not None else "")
+        name = _name_of(item)
         if name in names:
             yield Refused(path, f"the policy {name!r} stands twice", "keep one of the two")
         names.add(name)
+        yield from _check_fits(folder, spec, item, path)
     if spec.indicator_ref is not None:
         wrong = list(_follow(folder, documents.SLI, spec.indicator_ref, ("spec", "indicatorRef")))
     elif spec.indicator is not None:
@@ -166,6 +167,35 @@ def _check_slo(folder: Folder, entry: Entry, document: documents.SloDocument) ->
         found, _ = _indicator(folder, entry, spec)
         indicator = INDICATORS[found.selection.indicator]
     yield from check_slo(spec, indicator)
+
+
+def _check_fits(folder: Folder, spec: documents.SloSpec, item: PolicyItem, path: Steps) -> Iterator[Refused]:
+    """A tier looks back no further than the period; what is unknown yet has been told elsewhere."""
+    found = _condition_of(folder, item)
+    duration = spec.time_window[0].duration
+    if found is None or duration[-1] in "MQY" or found.condition.lookback_window[-1] in "MQY":
+        return
+    if seconds(found.condition.lookback_window) > seconds(duration):
+        what = f"its condition looks back {found.condition.lookback_window}, and the window of the SLO is {duration}"
+        yield Refused(path, what, "look back less in the condition, or choose a longer window")
+
+
+def _condition_of(folder: Folder, item: PolicyItem) -> AlertConditionSpec | None:
+    """The condition of a policy by name or in place; None if a reference leads nowhere."""
+    policy = item.spec
+    if policy is None:
+        match folder.entries.get((documents.ALERT_POLICY, item.alert_policy_ref or "")):
+            case Entry(parsed=documents.AlertPolicyDocument(spec=policy)):
+                pass
+            case _:
+                return None
+    condition = policy.conditions[0]
+    if condition.spec is not None:
+        return condition.spec
+    match folder.entries.get((documents.ALERT_CONDITION, condition.condition_ref or "")):
+        case Entry(parsed=documents.AlertConditionDocument(spec=found)):
+            return found
+    return None
 
 
 def _indicator(folder: Folder, entry: Entry, spec: documents.SloSpec) -> tuple[IndicatorSpec, Entry]:
@@ -184,7 +214,7 @@ def _definition(folder: Folder, entry: Entry, document: documents.SloDocument) -
     window = spec.time_window[0]
     calendar = calendar_of(window)
     length = seconds(window.duration) if calendar is None else longest_seconds(calendar)
-    percent, value = objective.target_percent, objective.value
+    percent, value, unit = objective.target_percent, objective.value, INDICATORS[selection.indicator].threshold
     file = selection.file
     return Slo(
         name=document.metadata.name,
@@ -195,7 +225,8 @@ def _definition(folder: Folder, entry: Entry, document: documents.SloDocument) -
         period_seconds=length,
         where=_sorted(selection.where),
         by=tuple(selection.by),
-        threshold_ns=None if value is None else int(Decimal(repr(value)) * 1_000_000_000),
+        threshold_ns=int(Decimal(repr(value)) * 1_000_000_000) if value is not None and unit == SECONDS else None,
+        threshold=value if unit == USD else None,
         calendar=calendar,
         budgeting=spec.budgeting_method,
         slice_seconds=None if objective.time_slice_window is None else seconds(objective.time_slice_window),
@@ -226,27 +257,22 @@ def _labels(found: IndicatorSpec) -> Labels:
 
 def _alerting(folder: Folder, found: IndicatorSpec, spec: documents.SloSpec) -> Alerting:
     given = found.selection.alerting
-    tiers = tuple(_tier(folder, name, policy) for name, policy in _policies(folder, spec))
+    tiers = tuple(_tier(_name_of(item), condition) for item, condition in _conditions(folder, spec))
     return Alerting(given.alpha, given.reach, given.consecutive, given.min_bad_events, tiers)
 
 
-def _policies(folder: Folder, spec: documents.SloSpec) -> Iterator[tuple[str, AlertPolicySpec]]:
+def _name_of(item: PolicyItem) -> str:
+    return item.alert_policy_ref or (item.metadata.name if item.metadata is not None else "")
+
+
+def _conditions(folder: Folder, spec: documents.SloSpec) -> Iterator[tuple[PolicyItem, AlertConditionSpec]]:
     for item in spec.alert_policies:
-        if item.spec is not None and item.metadata is not None:
-            yield item.metadata.name, item.spec
-            continue
-        home = folder.entries[documents.ALERT_POLICY, item.alert_policy_ref or ""].parsed
-        assert isinstance(home, documents.AlertPolicyDocument)  # noqa: S101 - by its kind
-        yield home.metadata.name, home.spec
+        found = _condition_of(folder, item)
+        assert found is not None  # noqa: S101 - an SLO whose references lead nowhere is no definition
+        yield item, found
 
 
-def _tier(folder: Folder, name: str, policy: AlertPolicySpec) -> TierSpec:
-    item = policy.conditions[0]
-    spec = item.spec
-    if spec is None:
-        home = folder.entries[documents.ALERT_CONDITION, item.condition_ref or ""].parsed
-        assert isinstance(home, documents.AlertConditionDocument)  # noqa: S101 - by its kind
-        spec = home.spec
+def _tier(name: str, spec: AlertConditionSpec) -> TierSpec:
     long = seconds(spec.condition.lookback_window)
     # A twelfth (Site Reliability Workbook, chapter 5), in whole minutes, because counts are by the minute.
     short = MINUTE * math.ceil(long / 12 / MINUTE)

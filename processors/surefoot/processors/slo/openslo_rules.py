@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from surefoot.processors.errors import QueryError
+from surefoot.processors.slo import custom
 from surefoot.processors.slo.definition import OCCURRENCES, TIMESLICES, Calendar
-from surefoot.processors.slo.indicator import INDICATORS, LATE, Indicator
+from surefoot.processors.slo.indicator import INDICATORS, LATE, SECONDS, SQL, STRATUM, USD, Indicator
 from surefoot.processors.slo.periods import longest_seconds
 from surefoot.processors.slo.windows import DAY, LONGEST_PERIOD, MINUTE, SHORTEST_PERIOD, seconds
 from surefoot.processors.suggestions import suggestion
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from surefoot.processors.slo.openslo_source import IndicatorSpec, Selection
 
 Steps = tuple[str | int, ...]
-SQL: Final = "sql"
 
 
 class Refused(NamedTuple):
@@ -47,20 +48,58 @@ def check_indicator(spec: IndicatorSpec, at: Steps, folder: Path) -> Iterator[Re
     is_threshold = spec.threshold_metric is not None
     if is_threshold != indicator.has_threshold:
         metric, right = ("thresholdMetric", "ratioMetric") if is_threshold else ("ratioMetric", "thresholdMetric")
-        what = f"{indicator.name} {'compares a duration' if indicator.has_threshold else 'is a ratio'}"
+        what = f"{indicator.name} {f'compares {_UNITS[indicator.threshold]}' if indicator.threshold else 'is a ratio'}"
         yield Refused((*at, metric), what, f"write {right} instead of {metric}")
-    yield from _check_dimensions(selection, indicator, path)
-    yield from _check_file(selection, path, folder)
-    yield from _check_waiting(selection, indicator, path)
+    if (selection.file is not None) != (indicator.name == SQL):
+        yield _file_or_none(selection, path)
+        return
+    columns, late = indicator.columns, indicator.labels == LATE
+    if selection.file is not None:
+        found = _columns_of(selection.file, folder)
+        if isinstance(found, str):
+            yield Refused((*path, "file"), found, "correct the query, or its path from the folder of this file")
+            return
+        columns, late = found, "fast_class" in found
+    yield from _check_dimensions(selection, indicator, columns, path)
+    yield from _check_waiting(selection, indicator, late, path)
 
 
-def _check_dimensions(selection: Selection, indicator: Indicator, path: Steps) -> Iterator[Refused]:
-    known = [*indicator.columns, "stratum.<name>"]
+_UNITS: Final = {SECONDS: "a duration", USD: "a cost"}
+
+
+def _file_or_none(selection: Selection, path: Steps) -> Refused:
+    if selection.file is None:
+        what = "the indicator sql needs a file with the query"
+        return Refused((*path, "file"), what, "add file: my-indicator.sql")
+    what = f"{selection.indicator} has a query of its own"
+    return Refused((*path, "file"), what, "remove it, or write indicator: sql")
+
+
+def _columns_of(file: str, folder: Path) -> tuple[str, ...] | str:
+    """The columns of a query of one's own, or why it cannot be used."""
+    if Path(file).is_absolute():
+        return f"{file!r} is not a path from the folder of this file"
+    try:
+        return custom.columns_of((folder / file).read_text(encoding="utf-8"))
+    except OSError as error:
+        return f"{file!r} cannot be read: {error.strerror}"
+    except UnicodeDecodeError:
+        return f"{file!r} cannot be read: it is not UTF-8"
+    except QueryError as error:
+        return f"{file}: {error}"
+
+
+def _check_dimensions(
+    selection: Selection, indicator: Indicator, columns: tuple[str, ...], path: Steps
+) -> Iterator[Refused]:
+    own = indicator.name == SQL
+    known = [*columns, "stratum.<name>"] if not own or "strata" in columns else list(columns)
     named: list[tuple[Steps, str]] = [((*path, "where", name), name) for name in selection.where]
     named += [((*path, "selected", name), name) for name in selection.selected]
     named += [((*path, "by", index), name) for index, name in enumerate(selection.by)]
     for place, name in named:
-        if not indicator.knows(name):
+        has = name in columns or (name.startswith(STRATUM) and "stratum.<name>" in known)
+        if not (has and indicator.knows(name)):
             table = indicator.population.replace("_", " ")
             yield Refused(place, f"{table} have no {name!r} to choose or divide by", suggestion(name, known))
     for index, name in enumerate(selection.by):
@@ -68,30 +107,15 @@ def _check_dimensions(selection: Selection, indicator: Indicator, path: Steps) -
             yield Refused((*path, "by", index), f"{name!r} stands twice", "keep one of the two")
 
 
-def _check_file(selection: Selection, path: Steps, folder: Path) -> Iterator[Refused]:
-    if (selection.file is not None) != (selection.indicator == SQL):
-        if selection.file is None:
-            yield Refused(
-                (*path, "file"), "the indicator sql needs a file with the query", "add file: my-indicator.sql"
-            )
-        else:
-            what = f"{selection.indicator} has a query of its own"
-            yield Refused((*path, "file"), what, "remove it, or write indicator: sql")
-    elif selection.file is not None:
-        try:
-            (folder / selection.file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            what = f"{selection.file!r} cannot be read: {reason}"
-            yield Refused((*path, "file"), what, "write its path from the folder of this file")
-
-
-def _check_waiting(selection: Selection, indicator: Indicator, path: Steps) -> Iterator[Refused]:
+def _check_waiting(selection: Selection, indicator: Indicator, late: bool, path: Steps) -> Iterator[Refused]:
     if selection.labels is not None and selection.labels.max_delay is not None:
         yield from _check_length(selection.labels.max_delay, (*path, "labels", "max_delay"), MINUTE, 31 * DAY)
     if selection.max_age is not None:
+        if not indicator.repeated and indicator.name != SQL:
+            what = f"events of {indicator.name} come with the traffic and do not age"
+            yield Refused((*path, "max_age"), what, "remove it; it is for run groups, such as strict_repeat")
         yield from _check_length(selection.max_age, (*path, "max_age"), MINUTE, seconds(LONGEST_PERIOD))
-    if indicator.labels != LATE:
+    if not late:
         for name in ("labels", "selected"):
             if name in selection.model_fields_set:
                 what = f"how an event of {indicator.name} ended is known at once, so there is nothing to wait for"
@@ -183,20 +207,22 @@ def _check_slices(spec: documents.SloSpec) -> Iterator[Refused]:
 
 
 def _check_threshold(objective: documents.Objective, indicator: Indicator) -> Iterator[Refused]:
+    example, most = {SECONDS: ("value: 30 (seconds)", seconds("1w")), USD: ("value: 0.5 (USD)", 1_000_000)}.get(
+        indicator.threshold or "", ("", 0)
+    )
     for name, value in (("op", objective.op), ("value", objective.value)):
         if indicator.has_threshold and value is None:
-            remedy = "write op: lte and value: 30 (seconds)"
-            yield Refused((*_OBJECTIVE, name), f"{indicator.name} needs op and value", remedy)
+            yield Refused((*_OBJECTIVE, name), f"{indicator.name} needs op and value", f"write op: lte and {example}")
         elif not indicator.has_threshold and value is not None:
             yield Refused((*_OBJECTIVE, name), f"{indicator.name} is a ratio and has no threshold", "remove it")
     if not indicator.has_threshold:
         return
     if objective.op not in {None, "lte"}:
-        what = f"{objective.op!r} is not supported: good is a duration of at most the value"
+        what = f"{objective.op!r} is not supported: good is what is at most the value"
         yield Refused((*_OBJECTIVE, "op"), what, "write op: lte")
-    if objective.value is not None and not 0 < objective.value <= seconds("1w"):
-        what = f"{objective.value:g} is not a number of seconds above 0 and up to a week"
-        yield Refused((*_OBJECTIVE, "value"), what, "write the duration in seconds, such as value: 30")
+    if objective.value is not None and not 0 < objective.value <= most:
+        unit = "seconds above 0 and up to a week" if indicator.threshold == SECONDS else f"USD above 0 and up to {most}"
+        yield Refused((*_OBJECTIVE, "value"), f"{objective.value:g} is not a number of {unit}", f"write {example}")
 
 
 LONGEST_LOOKBACK: Final = "7d"

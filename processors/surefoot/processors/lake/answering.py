@@ -8,7 +8,6 @@ an interrupt only between chunks: one call like ``repeat('a', 4000000000)`` ran 
 from __future__ import annotations
 
 import difflib
-import json
 import re
 import resource
 import signal
@@ -17,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 
@@ -35,9 +34,11 @@ def main() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = _HEAP_BYTES if hard == resource.RLIM_INFINITY else min(hard, _HEAP_BYTES)
     resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
-    asked = json.load(sys.stdin)
+    asked = values.loads(sys.stdin.buffer.read())
     try:
-        answer = _answer(Path(asked["lake"]), asked["sql"], asked["seconds"], asked["max_rows"], asked["memory"])
+        answer = _answer(
+            Path(asked["lake"]), asked["sql"], asked["parameters"], asked["seconds"], asked["max_rows"], asked["memory"]
+        )
         told = values.dumps({field.name: getattr(answer, field.name) for field in fields(answer)})
     except TypeError as error:
         told = values.dumps({"error": QueryError.__name__, "message": str(error)})
@@ -46,11 +47,13 @@ def main() -> None:
     sys.stdout.buffer.write(told)
 
 
-def _answer(lake_path: Path, sql: str, seconds: float, max_rows: int | None, memory: str) -> Result:
+def _answer(
+    lake_path: Path, sql: str, parameters: dict[str, Any], seconds: float, max_rows: int | None, memory: str
+) -> Result:
     lake = Lake.open(lake_path, create=False)
     con = _locked(lake, memory)
     with _errors_in_our_words(lake, memory), _killed_after(seconds):
-        answer = con.execute(sql)
+        answer = con.execute(sql, parameters)
         rows = answer.fetchall() if max_rows is None else answer.fetchmany(max_rows + 1)
     columns = [(name, str(kind)) for name, kind, *_ in answer.description or []]
     return Result(

@@ -8,10 +8,10 @@ doing. Starting that process costs 0.6 to 1 s of processor time (n = 1, busy mac
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,24 +38,31 @@ class Result:
 
 
 def query(
-    lake_path: Path, sql: str, *, seconds: float = 60.0, max_rows: int | None = None, memory: str = "1GB"
+    lake_path: Path,
+    sql: str,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    seconds: float = 60.0,
+    max_rows: int | None = None,
+    memory: str = "1GB",
 ) -> Result:
-    """Answer ``sql`` from the lake in ``lake_path`` as it is now.
+    """Answer ``sql``, with values for its ``$name`` parameters, from the lake in ``lake_path`` as it is now.
 
     Raises QueryError for anything that is not one SELECT over the lake's tables, or that takes longer than ``seconds``
     or more than ``memory``; LakeNotFoundError when there is no lake.
     """
-    _check(sql)
+    check(sql)
     asked = {
         "lake": str(lake_path.absolute()),
         "sql": sql,
+        "parameters": dict(parameters or {}),
         "seconds": seconds,
         "max_rows": max_rows,
         "memory": memory,
     }
     child = subprocess.run(
         [sys.executable, "-P", "-m", "surefoot.processors.lake.answering"],
-        input=json.dumps(asked).encode(),
+        input=values.dumps(asked),
         capture_output=True,
         check=False,
     )
@@ -73,7 +80,8 @@ def query(
     return Result(**told)
 
 
-def _check(sql: str) -> None:
+def check(sql: str) -> None:
+    """Raises QueryError for anything that is not exactly one SELECT."""
     try:
         with duckdb.connect() as con:
             statements = con.extract_statements(sql)

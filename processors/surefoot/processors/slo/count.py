@@ -1,7 +1,8 @@
 """Events to counts: one scan per indicator and stretch of dates, for all the SLOs that share it.
 
-Rule: no text from an SLO file becomes SQL. Columns come from the indicator's list, everything else is a parameter; the
-indicator's own text stays as it is, and ``where``, ``selected`` and ``by`` wrap around it.
+Rule: no text from an SLO file becomes SQL in the engine's connection. Columns come from the indicator's list,
+everything else is a parameter; the indicator's own text stays as it is, and ``where``, ``selected`` and ``by`` wrap
+around it. A query of one's own runs in the console's process (:func:`count_custom`).
 """
 
 from __future__ import annotations
@@ -9,20 +10,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
 
+from surefoot.processors.errors import QueryError
+from surefoot.processors.lake import console
 from surefoot.processors.slo.definition import FAST, MATURED, Slo
-from surefoot.processors.slo.indicator import AT_ONCE, STRATUM
+from surefoot.processors.slo.source import Parameters, Source, class_of, holds, stratum_key
 
 CLASSES: Final = ("good", "bad", "unlabelled", "excluded")
 WEIGHED: Final = ("good", "bad", "unlabelled")
-
-# An event counts as 1 if its weight is not a number above 0 or says that it stands for more than a million.
-MAX_WEIGHT: Final = 1_000_000
 MICRO: Final = 1_000_000
 
 SCHEMA: Final = pa.schema(
@@ -36,21 +37,25 @@ SCHEMA: Final = pa.schema(
     ]
 )
 
-# What a stratum key uses itself is escaped in values, so that two strata never share a key.
-_ESCAPED: Final = "replace(replace(replace(coalesce({value}, ''), '%', '%25'), ',', '%2C'), '=', '%3D')"
-_WEIGHT: Final = f"CASE WHEN weight > 0 AND weight <= {MAX_WEIGHT} THEN weight ELSE 1.0 END"
+# Events by bucket, dimensions d0, d1 ... and classes: what all SLOs of a source sum from.
 _CUBE: Final = "slo_cube"
-# Columns of an indicator's text that it has only if its labels come late, and what stands for them else.
-_OF_LATE_LABELS: Final = {
-    "fast_class": "class",
-    "labelled_at": "CAST(NULL AS TIMESTAMPTZ)",
-    "label_imported": "false",
-}
+# Days that one scan of a text with verdicts or groups covers: each reads them from lookback_days before to the end.
+_SCAN_DAYS: Final = 7
 
 
 def views_of(slo: Slo) -> tuple[str, ...]:
     """The views that its events are counted in."""
-    return (FAST,) if slo.source.labels == AT_ONCE else (FAST, MATURED)
+    return (FAST, MATURED) if Source.of(slo).is_late else (FAST,)
+
+
+def touched(slo: Slo, dates: Iterable[date], lookback_days: int) -> set[date]:
+    """The dates whose counts can be others when runs or verdicts of ``dates`` are.
+
+    An event made of several runs stands on the date of the last one, up to ``lookback_days`` after or, before that one
+    came, before the run that changed.
+    """
+    reach = lookback_days if slo.source.repeated else 0
+    return {day + timedelta(days=offset) for day in dates for offset in range(-reach, reach + 1)}
 
 
 def count_events(
@@ -68,17 +73,41 @@ def count_many(
     ``start`` is unix seconds of the bucket of ``bucket`` seconds, ``stratum_key`` is "" without ``by``. Counts are of
     events; ``*_micros`` are sums of their weights in millionths, integers so that no sum drifts; ``weight_squares`` is
     of the good and bad ones. Verdicts count from ``lookback_days`` before the first date of a stretch on: a run that is
-    longer than that was not derived either.
+    longer than that was not derived either. SLOs of the indicator ``sql`` are for :func:`count_custom`.
     """
     parts: dict[str, list[pa.Table]] = {slo.name: [] for slo in slos}
     chosen = stretches(dates)
     for sharing in _sharing(slos):
-        for first, last in chosen:
-            _scan(con, sharing, first, last, bucket, lookback_days)
+        for first, last in _scans(Source.of(sharing[0]), chosen):
+            text, values = _cube(sharing, first, last, bucket, lookback_days)
+            con.execute(f"CREATE OR REPLACE TEMP TABLE {_CUBE} AS {text}", values)
             for slo in sharing:
-                parts[slo.name] += [_of_cube(con, slo, view, _dimensions(sharing)) for view in views_of(slo)]
+                parts[slo.name] += _of_cube(con, slo, _dimensions(sharing))
             con.execute(f"DROP TABLE {_CUBE}")
     return {name: pa.concat_tables(found or [SCHEMA.empty_table()]) for name, found in parts.items()}
+
+
+def count_custom(
+    con: duckdb.DuckDBPyConnection, lake_path: Path, slo: Slo, dates: Iterable[date], bucket: int, lookback_days: int
+) -> pa.Table:
+    """As :func:`count_many`, of an SLO whose query stands beside its file. ``con`` does the sums.
+
+    Raises QueryError, with what to change, if the query fails, takes too long, or gives a class that there is not.
+    """
+    parts = [SCHEMA.empty_table()]
+    for first, last in _scans(Source.of(slo), stretches(dates)):
+        text, values = _cube([slo], first, last, bucket, lookback_days)
+        answer = console.query(lake_path, text, parameters=values)
+        kinds = {str(row[answer.columns.index(name)]) for row in answer.rows for name in ("class", "fast_class")}
+        if not kinds <= set(CLASSES):
+            wrong = min(kinds - set(CLASSES))
+            raise QueryError(f"the query of {slo.name} gives the class {wrong!r}; classes are {', '.join(CLASSES)}")
+        schema = _cube_schema(answer.columns)
+        rows = pa.Table.from_pylist([dict(zip(answer.columns, row, strict=True)) for row in answer.rows], schema)
+        con.register(_CUBE, rows)
+        parts += _of_cube(con, slo, _dimensions([slo]))
+        con.unregister(_CUBE)
+    return pa.concat_tables(parts)
 
 
 def stretches(dates: Iterable[date]) -> list[tuple[date, date]]:
@@ -98,33 +127,42 @@ def dimensions_of(stratum_key: str) -> dict[str, str]:
     return {name: unquote(value) for name, _, value in pairs}
 
 
-def events(slo: Slo, first: date, last: date, lookback_days: int) -> tuple[str, dict[str, Any]]:
+def events(slo: Slo, first: date, last: date, lookback_days: int) -> tuple[str, Parameters]:
     """SQL, and its parameters, of one row per event that ended on these dates.
 
     Columns: ``event_id``, ``trace_id``, ``ended_at``, ``stratum_key``, ``weight``, ``class`` (excluded if the event was
     not selected for grading), ``fast_class`` (the same as ``class`` if labels come at once), ``labelled_at`` (when the
-    first verdict that is pass or fail was received), ``label_imported`` (that verdict, or the run, came by an import,
-    so the time between them says nothing). ``lookback_days`` as in :func:`count_many`.
+    first verdict that is pass or fail was received; null of a bad event: it was known without one), ``label_imported``
+    (that verdict, or the run, came by an import, so the time between them says nothing). ``lookback_days`` as in
+    :func:`count_many`. The text of an SLO of the indicator ``sql`` is for the console.
     """
-    values = _parameters(slo, first, last, lookback_days)
-    places = {dimension: _named(slo, dimension, f"d{at}", values) for at, dimension in enumerate(_dimensions([slo]))}
-    late = ", ".join(f"{found} AS {name}" for name, found in _late(slo).items())
+    source = Source.of(slo)
+    values = source.parameters(first, last, lookback_days)
+    places = {name: source.column(name, f"d{at}", values) for at, name in enumerate(_dimensions([slo]))}
     # S608: only columns of the whitelist and numbered parameters are put together.
     text = f"""
-        SELECT event_id, trace_id, ended_at, {_stratum_key(slo, places, values)} AS stratum_key, {_WEIGHT} AS weight,
-          {_class(slo, places, values)} AS class, {late}
-        FROM ({slo.source.sql}) AS events
-        WHERE {_all_of(slo.where, places, values, "where")}
+        SELECT event_id, trace_id, ended_at, {stratum_key(slo, places, values)} AS stratum_key, weight,
+          {class_of(slo, places, values)} AS class, fast_class, labelled_at, label_imported
+        FROM ({source.relation})
+        WHERE {holds(slo.where, places, values, "where")}
     """  # noqa: S608
     return text, values
 
 
 def _sharing(slos: Sequence[Slo]) -> list[list[Slo]]:
     """The SLOs whose events come from one text with one set of parameters, together."""
-    groups: dict[tuple[object, ...], list[Slo]] = defaultdict(list)
+    groups: dict[Source, list[Slo]] = defaultdict(list)
     for slo in slos:
-        groups[slo.source.name, slo.threshold_ns, slo.threshold].append(slo)
+        groups[Source.of(slo)].append(slo)
     return list(groups.values())
+
+
+def _scans(source: Source, chosen: Iterable[tuple[date, date]]) -> Iterable[tuple[date, date]]:
+    """The stretches, of a text that looks back in pieces: what one scan holds in memory is bounded by them."""
+    for first, last in chosen:
+        step = _SCAN_DAYS if source.looks_back else (last - first).days + 1
+        for begin in range(0, (last - first).days + 1, step):
+            yield first + timedelta(days=begin), min(last, first + timedelta(days=begin + step - 1))
 
 
 def _dimensions(slos: Sequence[Slo]) -> list[str]:
@@ -133,95 +171,53 @@ def _dimensions(slos: Sequence[Slo]) -> list[str]:
     return sorted({name for names in named for name in names})
 
 
-def _scan(
-    con: duckdb.DuckDBPyConnection, slos: Sequence[Slo], first: date, last: date, bucket: int, lookback_days: int
-) -> None:
-    """Make the cube: events by bucket, dimensions and classes."""
-    values = _parameters(slos[0], first, last, lookback_days) | {"bucket": bucket}
+def _cube(slos: Sequence[Slo], first: date, last: date, bucket: int, lookback_days: int) -> tuple[str, Parameters]:
+    """SQL, and its parameters, of the cube of SLOs that share a source."""
+    source = Source.of(slos[0])
+    values = source.parameters(first, last, lookback_days) | {"bucket": bucket}
     dimensions = _dimensions(slos)
-    columns = [f"{_named(slos[0], dimension, f'd{at}', values)} AS d{at}" for at, dimension in enumerate(dimensions)]
-    places = {dimension: f"d{at}" for at, dimension in enumerate(dimensions)}
-    wanted = [_all_of(slo.where, places, values, f"w{number}") for number, slo in enumerate(slos)]
+    columns = [f"{source.column(name, f'd{at}', values)} AS d{at}" for at, name in enumerate(dimensions)]
+    places = {name: f"d{at}" for at, name in enumerate(dimensions)}
+    wanted = dict.fromkeys(holds(slo.where, places, values, f"w{number}") for number, slo in enumerate(slos))
     text = f"""
-        CREATE OR REPLACE TEMP TABLE {_CUBE} AS
         SELECT second - (second % 86400) % $bucket AS start, {", ".join([*places.values(), "class", "fast_class"])},
-          count(*) AS events, sum(CAST(round(weight * {MICRO}) AS BIGINT)) AS micros, sum(weight * weight) AS squares
+          count(*) AS events, CAST(sum(CAST(round(weight * {MICRO}) AS BIGINT)) AS BIGINT) AS micros,
+          sum(weight * weight) AS squares
         FROM (
-          SELECT epoch_us(ended_at) // 1000000 AS second, {_WEIGHT} AS weight, class,
-            {", ".join([f"{_late(slos[0])['fast_class']} AS fast_class", *columns])}
-          FROM ({slos[0].source.sql}) AS events
+          SELECT {", ".join(["epoch_us(ended_at) // 1000000 AS second", "weight", "class", "fast_class", *columns])}
+          FROM ({source.relation})
         )
-        WHERE {" OR ".join(f"({each})" for each in dict.fromkeys(wanted))}
+        WHERE {" OR ".join(f"({each})" for each in wanted)}
         GROUP BY ALL
     """  # noqa: S608 - see above
-    con.execute(text, values)
+    return text, values
 
 
-def _of_cube(con: duckdb.DuckDBPyConnection, slo: Slo, view: str, dimensions: Sequence[str]) -> pa.Table:
-    values: dict[str, Any] = {}
-    places = {dimension: f"d{at}" for at, dimension in enumerate(dimensions)}
-    kind = "fast_class" if view == FAST else _class(slo, places, values)
+def _cube_schema(columns: Iterable[str]) -> pa.Schema:
+    kinds = {"start": pa.int64(), "events": pa.int64(), "micros": pa.int64(), "squares": pa.float64()}
+    return pa.schema([(name, kinds.get(name, pa.string())) for name in columns])
+
+
+def _of_cube(con: duckdb.DuckDBPyConnection, slo: Slo, dimensions: Sequence[str]) -> list[pa.Table]:
+    """The counts of an SLO, a table per view."""
+    return [_view(con, slo, view, dimensions) for view in views_of(slo)]
+
+
+def _view(con: duckdb.DuckDBPyConnection, slo: Slo, view: str, dimensions: Sequence[str]) -> pa.Table:
+    values: Parameters = {}
+    places = {name: f"d{at}" for at, name in enumerate(dimensions)}
+    late = MATURED in views_of(slo)
+    kind = "fast_class" if late and view == FAST else class_of(slo, places, values)
     counts = [f"coalesce(sum(events) FILTER (kind = '{name}'), 0) AS {name}" for name in CLASSES]
     micros = [f"coalesce(sum(micros) FILTER (kind = '{name}'), 0) AS {name}_micros" for name in WEIGHED]
     text = f"""
         SELECT start, '{view}' AS view, stratum_key, {", ".join([*counts, *micros])},
           coalesce(sum(squares) FILTER (kind IN ('good', 'bad')), 0.0) AS weight_squares
         FROM (
-          SELECT start, {_stratum_key(slo, places, values)} AS stratum_key, {kind} AS kind, events, micros, squares
+          SELECT start, {stratum_key(slo, places, values)} AS stratum_key, {kind} AS kind, events, micros, squares
           FROM {_CUBE}
-          WHERE {_all_of(slo.where, places, values, "where")}
+          WHERE {holds(slo.where, places, values, "where")}
         )
         GROUP BY start, stratum_key
     """  # noqa: S608 - see above
     return con.sql(text, params=values).to_arrow_table().cast(SCHEMA)
-
-
-def _parameters(slo: Slo, first: date, last: date, lookback_days: int) -> dict[str, Any]:
-    """What the indicator's text asks for."""
-    offered: dict[str, Any] = {
-        "from_date": first,
-        "to_date": last,
-        "verdicts_from": first - timedelta(days=lookback_days),
-        "threshold_ns": slo.threshold_ns,
-        "threshold": slo.threshold,
-    }
-    return {name: offered[name] for name in slo.source.parameters}
-
-
-def _late(slo: Slo) -> dict[str, str]:
-    return {name: name if slo.source.labels != AT_ONCE else else_ for name, else_ in _OF_LATE_LABELS.items()}
-
-
-def _class(slo: Slo, places: dict[str, str], values: dict[str, Any]) -> str:
-    """SQL for the class in the matured view, where a verdict on what nobody meant to grade (a complaint) would bias."""
-    if not slo.selected or MATURED not in views_of(slo):
-        return "class"
-    return f"CASE WHEN {_all_of(slo.selected, places, values, 'selected')} THEN class ELSE 'excluded' END"
-
-
-def _named(slo: Slo, dimension: str, parameter: str, values: dict[str, Any]) -> str:
-    """SQL for the value of a dimension; ``parameter`` is the name that a stratum's own name gets."""
-    if dimension in slo.source.columns:
-        return dimension
-    values[parameter] = dimension.removeprefix(STRATUM)
-    return f"strata[${parameter}]"
-
-
-def _all_of(
-    conditions: Iterable[tuple[str, tuple[str, ...]]], places: dict[str, str], values: dict[str, Any], prefix: str
-) -> str:
-    """SQL that is true where each dimension has one of its values; ``places`` say where a dimension's value is."""
-    parts = []
-    for position, (dimension, allowed) in enumerate(conditions):
-        names = [f"{prefix}_{position}_{index}" for index in range(len(allowed))]
-        values.update(zip(names, allowed, strict=True))
-        parts.append(f"{places[dimension]} IN ({', '.join(f'${name}' for name in names)})")
-    return " AND ".join(parts) or "true"
-
-
-def _stratum_key(slo: Slo, places: dict[str, str], values: dict[str, Any]) -> str:
-    parts = ["''"]
-    for position, dimension in enumerate(slo.by):
-        values[f"by_{position}_prefix"] = f"{',' if position else ''}{dimension}="
-        parts += [f"$by_{position}_prefix", _ESCAPED.format(value=places[dimension])]
-    return " || ".join(parts)

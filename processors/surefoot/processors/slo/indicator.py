@@ -18,6 +18,13 @@ from typing import Final
 AT_ONCE: Final = "at once"
 LATE: Final = "late"
 
+# The indicator whose text is the user's own.
+SQL: Final = "sql"
+
+# Units of a threshold, the value of an objective: the parameter is $threshold_ns of seconds, $threshold of dollars.
+SECONDS: Final = "seconds"
+USD: Final = "USD"
+
 # How `where` and `by` name an attribute surefoot.stratum.<name>.
 STRATUM: Final = "stratum."
 
@@ -34,6 +41,7 @@ _RUN_COLUMNS: Final = (
     "mode",
     "dialect",
 )
+_GROUP_COLUMNS: Final = (*_RUN_COLUMNS, "run_group", "k")
 _TOOL_CALL_COLUMNS: Final = (
     "service_name",
     "environment",
@@ -48,27 +56,35 @@ _TOOL_CALL_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Indicator:
-    """What an SLO can be about. ``columns`` are those of its population that ``where`` and ``by`` may name."""
+    """What an SLO can be about. ``columns`` are those of its events that ``where`` and ``by`` may name."""
 
     name: str
-    population: str  # table of the events
+    population: str  # table of the events, or what they are made of
     columns: tuple[str, ...]
-    has_threshold: bool = False  # compares a duration with a value of the objective
     labels: str = AT_ONCE
+    repeated: bool = False  # an event is made of several runs, so it can move to another date
+    threshold: str | None = None  # unit of the value that an objective must give
 
     @property
     def sql(self) -> str:
-        """The text of its file."""
-        return _read(self.name)
+        """The text of its file; "" of ``sql``, which has none."""
+        return "" if self.name == SQL else _read(self.name)
 
     @property
     def parameters(self) -> frozenset[str]:
         """Names of the parameters in the text."""
-        return _parameters(self.name)
+        return parameters_of(self.sql)
+
+    @property
+    def has_threshold(self) -> bool:
+        """Whether an objective must give a value."""
+        return self.threshold is not None
 
     def knows(self, dimension: str) -> bool:
-        """Whether ``where`` and ``by`` may name this."""
-        return dimension in self.columns or re.fullmatch(rf"{re.escape(STRATUM)}[\w.-]+", dimension) is not None
+        """Whether ``where`` and ``by`` may name this. Of ``sql`` only its text tells (``custom.columns_of``)."""
+        if re.fullmatch(rf"{re.escape(STRATUM)}[\w.-]+", dimension):
+            return True
+        return dimension in self.columns or (self.name == SQL and re.fullmatch(r"[A-Za-z_]\w*", dimension) is not None)
 
 
 @cache
@@ -77,8 +93,9 @@ def _read(name: str) -> str:
 
 
 @cache
-def _parameters(name: str) -> frozenset[str]:
-    code = re.sub(r"--[^\n]*", "", _read(name))
+def parameters_of(text: str) -> frozenset[str]:
+    """Names of the parameters in an indicator's text."""
+    code = re.sub(r"--[^\n]*|'(?:[^']|'')*'", "", text)
     return frozenset(re.findall(r"\$(\w+)", code))
 
 
@@ -86,9 +103,16 @@ INDICATORS: Final = {
     indicator.name: indicator
     for indicator in (
         Indicator("availability", "runs", _RUN_COLUMNS),
-        Indicator("acceptable_outcome", "runs", _RUN_COLUMNS, labels=LATE),
-        Indicator("policy_compliance", "runs", _RUN_COLUMNS, labels=LATE),
+        Indicator("acceptable_outcome", "runs", _RUN_COLUMNS, LATE),
+        Indicator("policy_compliance", "runs", _RUN_COLUMNS, LATE),
         Indicator("tool_success", "tool_calls", _TOOL_CALL_COLUMNS),
-        Indicator("latency", "runs", _RUN_COLUMNS, has_threshold=True),
+        Indicator("latency", "runs", _RUN_COLUMNS, threshold=SECONDS),
+        Indicator("cost", "runs", _RUN_COLUMNS, threshold=USD),
+        Indicator("recovery", "runs", _RUN_COLUMNS, LATE),
+        Indicator("autonomous_coverage", "runs", _RUN_COLUMNS),
+        Indicator("intervention_success", "runs", _RUN_COLUMNS, LATE),
+        Indicator("strict_repeat", "run_groups", _GROUP_COLUMNS, LATE, repeated=True),
+        Indicator("consistent_wrong", "run_groups", _GROUP_COLUMNS, LATE, repeated=True),
+        Indicator(SQL, "events", ()),
     )
 }

@@ -1,11 +1,14 @@
 -- acceptable_outcome: was the final state that the run left acceptable?
 --
 -- Population   runs as the user saw them (no parent run), in the minute of their end, whenever the verdict came
+-- Eligible     all that came to their own end
 -- Good         the effective outcome verdict is pass
 -- Bad          the effective outcome verdict is fail; without any verdict, error and abandoned: no grader is needed to
 --              know that nothing acceptable was left
 -- Unlabelled   the effective verdict is unresolved; no verdict on a run that ended in any other way
 -- Excluded     cancelled, deferred, refused: nobody judges an end that the run did not come to
+-- Fast         bad as soon as it ended in error, was abandoned or a failing verdict came; good otherwise
+-- Labels       late
 -- Verdict from verdicts of kind outcome about the run itself. One is effective: not superseded; final before
 --              provisional; human, then executable, then model; the newest; then the greater verdict_id.
 --              Verdicts are read from $verdicts_from on.
@@ -19,7 +22,7 @@ ranked AS (
     told.run_id,
     told.verdict,
     CASE WHEN replaced.verdict_id IS NULL THEN 1 ELSE 0 END AS standing,
-    CASE WHEN told.verdict IN ('pass', 'fail') THEN told.received_at END AS labelled_at,
+    CASE WHEN told.verdict IN ('pass', 'fail') THEN told.received_at END AS told_at,
     CASE WHEN told.source LIKE 'import:%' THEN 1 ELSE 0 END AS imported,
     row_number() OVER (
       PARTITION BY told.run_id
@@ -39,9 +42,9 @@ ranked AS (
 effective AS (
   SELECT
     run_id,
-    max(CASE WHEN place = 1 AND standing = 1 THEN verdict END) AS verdict,
-    min(labelled_at) AS labelled_at,
-    min(CASE WHEN imported = 1 THEN labelled_at END) AS imported_at
+    max(CASE WHEN place = 1 AND standing = 1 THEN verdict END) AS said,
+    min(told_at) AS labelled_at,
+    min(CASE WHEN imported = 1 THEN told_at END) AS imported_at
   FROM ranked
   GROUP BY run_id
 )
@@ -64,15 +67,15 @@ SELECT
   coalesce(runs.sample_weight, 1.0) AS weight,
   CASE
     WHEN runs.outcome IN ('cancelled', 'deferred', 'refused') THEN 'excluded'
-    WHEN effective.verdict = 'pass' THEN 'good'
-    WHEN effective.verdict = 'fail' THEN 'bad'
-    WHEN effective.verdict IS NULL AND runs.outcome IN ('error', 'abandoned') THEN 'bad'
+    WHEN effective.said = 'pass' THEN 'good'
+    WHEN effective.said = 'fail' THEN 'bad'
+    WHEN effective.said IS NULL AND runs.outcome IN ('error', 'abandoned') THEN 'bad'
     ELSE 'unlabelled'
   END AS class,
   CASE
     WHEN runs.outcome IN ('cancelled', 'deferred', 'refused') THEN 'excluded'
-    WHEN effective.verdict = 'pass' THEN 'good'
-    WHEN effective.verdict = 'fail' OR runs.outcome IN ('error', 'abandoned') THEN 'bad'
+    WHEN effective.said = 'pass' THEN 'good'
+    WHEN effective.said = 'fail' OR runs.outcome IN ('error', 'abandoned') THEN 'bad'
     ELSE 'good'
   END AS fast_class,
   effective.labelled_at,

@@ -1,11 +1,13 @@
 -- availability: did the run end as an answer?
 --
 -- Population   runs as the user saw them (no parent run), in the minute of their end. A running run is no event yet.
+-- Eligible     all that came to their own end
 -- Good         ok
 -- Bad          error; abandoned: nothing ended the run within the settle time, so nobody got an answer
 -- Unlabelled   unknown, and any outcome that this file does not know
 -- Excluded     cancelled (the user changed their mind), deferred (waits for an approval or a later turn),
 --              refused (a boundary said no, as it should)
+-- Labels       at once
 -- Verdict from the run's own span, or its absence
 SELECT
   run_id AS event_id,

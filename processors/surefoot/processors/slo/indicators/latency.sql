@@ -1,10 +1,13 @@
 -- latency: was a run that ended well quick enough?
 --
 -- Population   runs as the user saw them (no parent run), in the minute of their end
+-- Eligible     those that ended ok
 -- Good         ok within $threshold_ns, the threshold itself included
 -- Bad          ok, but slower
 -- Unlabelled   ok without a usable duration: missing, or negative because two clocks disagree
 -- Excluded     every other outcome: a quick failure is not quick service, and availability counts it already
+-- Threshold    seconds
+-- Labels       at once
 -- Verdict from the run's own span: end minus start
 SELECT
   run_id AS event_id,

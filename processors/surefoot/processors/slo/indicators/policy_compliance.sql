@@ -1,10 +1,13 @@
 -- policy_compliance: were the rules kept on the way, whatever came out?
 --
 -- Population   runs as the user saw them (no parent run), in the minute of their end, whenever the verdicts came
+-- Eligible     all of them
 -- Good         no effective process verdict is fail, and at least one is pass
 -- Bad          any effective process verdict is fail: one broken rule is not healed by others that were kept
 -- Unlabelled   no process verdict, or only unresolved ones
 -- Excluded     nothing: a cancelled or failed run can have broken a rule before it ended
+-- Fast         bad as soon as a failing verdict came; good otherwise
+-- Labels       late
 -- Verdict from verdicts of kind process about the run itself. Per evaluation name one is effective: not superseded;
 --              final before provisional; human, then executable, then model; the newest; then the greater
 --              verdict_id. Verdicts are read from $verdicts_from on.
@@ -18,7 +21,7 @@ ranked AS (
     told.run_id,
     told.verdict,
     CASE WHEN replaced.verdict_id IS NULL THEN 1 ELSE 0 END AS standing,
-    CASE WHEN told.verdict IN ('pass', 'fail') THEN told.received_at END AS labelled_at,
+    CASE WHEN told.verdict IN ('pass', 'fail') THEN told.received_at END AS told_at,
     CASE WHEN told.source LIKE 'import:%' THEN 1 ELSE 0 END AS imported,
     row_number() OVER (
       PARTITION BY told.run_id, told.name
@@ -40,8 +43,8 @@ effective AS (
     run_id,
     sum(CASE WHEN place = 1 AND standing = 1 AND verdict = 'fail' THEN 1 ELSE 0 END) AS fails,
     sum(CASE WHEN place = 1 AND standing = 1 AND verdict = 'pass' THEN 1 ELSE 0 END) AS passes,
-    min(labelled_at) AS labelled_at,
-    min(CASE WHEN imported = 1 THEN labelled_at END) AS imported_at
+    min(told_at) AS labelled_at,
+    min(CASE WHEN imported = 1 THEN told_at END) AS imported_at
   FROM ranked
   GROUP BY run_id
 )

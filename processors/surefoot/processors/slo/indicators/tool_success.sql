@@ -1,6 +1,7 @@
 -- tool_success: did a tool call do what it was called for?
 --
 -- Population   tool calls, of runs, of their sub-runs and outside any run, in the minute of their end
+-- Eligible     calls that ran to an end of their own
 -- Good         ok
 -- Bad          error
 -- Unlabelled   unknown, and any outcome that this file does not know
@@ -8,6 +9,7 @@
 --              its own, so counting both would count one wish twice; cancelled (the run did not want the result any
 --              more); deferred (waits for an approval); refused (a boundary or a person said no). None of the last
 --              three ran to an end that could be good or bad.
+-- Labels       at once
 -- Verdict from the call's own span
 SELECT
   concat(trace_id, '-', span_id) AS event_id,

@@ -19,9 +19,9 @@ from surefoot.errors import SurefootError
 from surefoot.processors.lake import Lake
 from surefoot.processors.settings import Settings
 from surefoot.processors.slo import Slo, error_budget
-from surefoot.processors.slo.burn import burn_rate
 from surefoot.processors.slo.count import events
-from surefoot.processors.slo.minutes import ROLL_UP, Series
+from surefoot.processors.slo.judge import burn_of
+from surefoot.processors.slo.minutes import ROLL_UP, series_of_rows
 from surefoot.processors.slo.report import SloReport
 from surefoot.processors.slo.windows import DAY, seconds, window_seconds
 
@@ -43,7 +43,9 @@ _ORDER: Final = " ORDER BY started_at DESC LIMIT $most"
 _LATEST: Final = _RUNS + _ORDER
 _FAILED: Final = _RUNS + " AND outcome IN ('error', 'abandoned')" + _ORDER
 _MINUTES: Final = """
-SELECT epoch_us(minute) // 1000000 AS start, good, bad, unlabelled, excluded
+SELECT epoch_us(minute) // 1000000 AS start, good, bad, unlabelled, excluded,
+       coalesce(good_micros, 1000000 * good) AS good_micros, coalesce(bad_micros, 1000000 * bad) AS bad_micros,
+       coalesce(unlabelled_micros, 1000000 * unlabelled) AS unlabelled_micros
 FROM slo_minutes
 WHERE slo = $slo AND generation = $generation AND view = $view AND stratum_key = $key AND date >= $first
 ORDER BY minute
@@ -94,14 +96,16 @@ def past(settings: Settings, report: SloReport, slo: Slo | None, at: float) -> P
     try:
         with _connection(settings) as con:
             return Past(
-                burn_history(con, report, at, settings.window_scale),
+                burn_history(con, report, slo, report.evaluated_at or at, settings.window_scale),
                 [] if slo is None else bad_events(con, slo, at, settings.lookback_days),
             )
     except (SurefootError, duckdb.Error) as error:
         return Past(trouble=str(error))
 
 
-def burn_history(con: duckdb.DuckDBPyConnection, report: SloReport, at: float, scale: float) -> list[BurnPoint]:
+def burn_history(
+    con: duckdb.DuckDBPyConnection, report: SloReport, slo: Slo | None, at: float, scale: float
+) -> list[BurnPoint]:
     """Burn rates of the roll-up over the day before ``at``, by window; the last points are the report's own numbers."""
     day = window_seconds(DAY, scale)
     lengths = {name: window_seconds(seconds(name), scale) for name in BURN_WINDOWS}
@@ -113,11 +117,10 @@ def burn_history(con: duckdb.DuckDBPyConnection, report: SloReport, at: float, s
         "first": _date(at - day - max(lengths.values())),
     }
     columns = con.execute(_MINUTES, values).fetchnumpy()
-    counts = np.column_stack([columns[name] for name in ("good", "bad", "unlabelled", "excluded")])
-    series = Series(columns["start"], np.concatenate([np.zeros((1, 4), np.int64), np.cumsum(counts, axis=0)]))
+    series = series_of_rows(slo, columns, scale)
     budget = error_budget(report.objective)
     return [
-        BurnPoint(time, name, burn_rate(series.between(time - length, time), budget))
+        BurnPoint(time, name, burn_of(series.amounts(time - max(length, series.slice_length or 0), time), budget))
         for name, length in lengths.items()
         for time in np.linspace(at - day, at, BURN_POINTS + 1).tolist()
     ]

@@ -104,12 +104,11 @@ def _has_events(series: Series, times: _Times) -> bool:
 
 
 def _problem(slo: Slo, period: Counts) -> str | None:
-    when = f"the last {slo.period}" if slo.calendar is None else f"this calendar period ({slo.period})"
+    when = f"the last {slo.period}" if slo.calendar is None else "this period of the calendar"
     if period == Counts():
         return f"no event of {when} is about it; it counts {slo.population}"
     if period.good + period.bad == 0:
-        said = f"{period.unlabelled} unlabelled, {period.excluded} excluded"
-        return f"none of the events of {when} is good or bad: {said}"
+        return f"none of {when}'s events is good or bad: {period.unlabelled} unlabelled, {period.excluded} excluded"
     return None
 
 

@@ -243,6 +243,20 @@ def _same(one: EventDay | None, other: EventDay | None) -> bool:
     return one is other if one is None or other is None else one.same(other)
 
 
+def series_of_rows(slo: Slo | None, found: Mapping[str, npt.NDArray[np.int64]], scale: float) -> Series:
+    """The series of rows of ``slo_minutes``: ``start`` (unix seconds), classes and weights, in order of time.
+
+    What the table does not hold, squares of weights, is taken to be the events. Without ``slo`` events count, no slices.
+    """
+    series = Series(slo, None if slo is None else slice_length(slo, scale))
+    counts = np.column_stack([found[name] for name in CLASSES])
+    micros = np.column_stack([found[f"{name}_micros"] for name in WEIGHED])
+    squares = (counts[:, 0] + counts[:, 1]).astype(float)
+    for number, day in _by_day(Buckets(found["start"], counts, micros, squares)).items():
+        series.put(number, day)
+    return series
+
+
 def rows(all_minutes: Iterable[tuple[Slo, Minutes]], dates: Iterable[date], now: float) -> pa.Table:
     """Everything that ``slo_minutes`` is to hold of these dates."""
     days = sorted(dates)

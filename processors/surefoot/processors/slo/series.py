@@ -63,7 +63,7 @@ class Hourly:
 class Series:
     """Buckets of one stratum and view."""
 
-    def __init__(self, slo: Slo, slice_length: int | None) -> None:
+    def __init__(self, slo: Slo | None, slice_length: int | None) -> None:
         self._slo = slo
         self.slice_length = slice_length
         self._events: Track[EventDay] = Track(8)
@@ -91,7 +91,7 @@ class Series:
             if known is None or not known.same_before(before if day is not None else None, limit):
                 self._hourly = None
         self._events.put(number, day)
-        if self.slice_length is not None:
+        if self._slo is not None and self.slice_length is not None:
             self._slices.put(number, None if day is None else slices_of(self._slo, day, self.slice_length))
         return True
 

@@ -74,7 +74,7 @@ def production_interval(
             note = "descriptive: all blocks are alike, resampling cannot show what was not seen"
     else:
         raise EvidenceInputError(f"no method {method!r} over blocks; there are {', '.join(get_args(BlockMethod))}")
-    note = note or _note(blocks, number) or gate_note(method, quantity, sides, number, confidence) or ""
+    note = note or _note(blocks, number) or gate_note(method, number, confidence) or ""
     name = f"{method}_by_{blocks.kind}"
     low_, high_ = (low if sides != "upper" else None), (high if sides != "lower" else None)
     return Interval(name, confidence, sides, low_, high_, "block", gate=not note, note=note)

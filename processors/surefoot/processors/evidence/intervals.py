@@ -95,7 +95,7 @@ def _interval(
     high: float | None,
     unit: str,
 ) -> Interval:
-    note = gate_note(method, quantity, sides, groups, confidence) or ""
+    note = gate_note(method, groups, confidence) or ""
     return Interval(
         method,
         confidence,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -36,16 +37,28 @@ def build(
 ) -> None:
     """Count the runs that the spec selects, or the counts that it cites, and write the profile."""
     from surefoot.cli.config import load
-    from surefoot.processors.evidence.building import build_profile
+    from surefoot.processors.evidence.building import build_profile, profile_row
     from surefoot.processors.evidence.profile import to_json, to_yaml
     from surefoot.processors.evidence.template import Spec
+    from surefoot.processors.inbox import have_done
     from surefoot.processors.yaml_models import read_model
 
     read = read_model(spec, Spec)
-    built = build_profile(read, load(), time.time())
+    settings, now = load(), time.time()
+    built = build_profile(read, settings.lake_path, now)
     target = out or spec.with_name(f"{built.profile_id}-{built.version}.yaml")
     target.write_text(to_json(built) if target.suffix == ".json" else to_yaml(built), encoding="utf-8")
     evidence = built.evidence
+    if evidence.source == "lake":
+        have_done(
+            settings,
+            "record",
+            {"table": "profiles", "row": profile_row(built, now)},
+            getpass.getuser(),
+            tell=lambda _: None,
+            clock=time.time,
+            sleep=time.sleep,
+        )
     typer.echo(f"{target}: {evidence.groups:,} groups, {evidence.tally.runs:,} runs, {built.content_hash}")
 
 

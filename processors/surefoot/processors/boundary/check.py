@@ -46,7 +46,7 @@ OBLIGATIONS: Final[dict[Mode, str]] = {
 class Reason:
     """Why it is not cleared, and which mode that leaves."""
 
-    code: str  # expired, edited, revoked, evidence, grader, gate, reproduction_only, error_budget
+    code: str  # expired, declared_late, edited, revoked, evidence, grader, gate, reproduction_only, error_budget
     what: str
     mode: Mode
 
@@ -107,12 +107,16 @@ def _about_the_profile(profile: Profile, boundary: Boundary, today: date) -> lis
         found.append(Reason("expired", f"the boundary expired on {boundary.validity.expires}", mode))
     if today < boundary.joint_rule.declared:
         found.append(Reason("expired", f"the boundary is declared only from {boundary.joint_rule.declared}", mode))
+    began = profile.evidence.first_run
+    if began is not None and began[:10] < boundary.joint_rule.declared.isoformat():
+        what = (
+            f"the joint rule was declared on {boundary.joint_rule.declared}, after the first run began ({began[:10]})"
+        )
+        found.append(Reason("declared_late", what, mode))
     if not is_intact(profile):
         found.append(Reason("edited", "the profile was edited after it was built: its content hash does not fit", mode))
     found += [
-        Reason(
-            "revoked", f"{one.field}: the boundary is about {shown(one.before)}, the profile {shown(one.after)}", mode
-        )
+        Reason("revoked", f"{one.field}: the boundary says {shown(one.before)}, the profile {shown(one.after)}", mode)
         for one in differences_from(boundary.validity, profile)
     ]
     return found
@@ -122,10 +126,10 @@ def _about_the_evidence(profile: Profile, boundary: Boundary) -> list[Reason]:
     least, mode = boundary.minimum_evidence, boundary.if_failed
     tally, groups, k = profile.evidence.tally, profile.evidence.groups, profile.repeat_protocol.k.value
     eligible = tally.runs - tally.infrastructure - tally.excluded
-    coverage = tally.with_outcome_verdict / eligible if eligible else 0.0
+    coverage = tally.judged / eligible if eligible else 0.0
     short = [
         (groups < least.groups, f"{groups} of {least.groups} groups"),
-        (tally.with_outcome_verdict < least.runs, f"{tally.with_outcome_verdict} of {least.runs} judged runs"),
+        (tally.judged < least.runs, f"{tally.judged} of {least.runs} judged runs"),
         (k < least.k, f"k is {k}, {least.k} is needed"),
         (
             coverage < least.verdict_coverage,

@@ -123,8 +123,8 @@ def _separate(profile: Profile) -> Told:
     tally = profile.evidence.tally
     if tally.with_process_verdict is None:
         return "not recorded", "the source has outcome verdicts only"
-    told = f"{tally.with_outcome_verdict} runs with an outcome verdict, {tally.with_process_verdict} with a process one"
-    return ("yes" if tally.with_outcome_verdict and tally.with_process_verdict else "no"), told
+    told = f"{tally.judged} runs judged by their outcome, {tally.with_process_verdict} by their process"
+    return ("yes" if tally.judged and tally.with_process_verdict else "no"), told
 
 
 def _agreement(profile: Profile) -> Told:

@@ -20,8 +20,8 @@ from surefoot.processors.evidence.template import Selection, Written
 from surefoot.processors.yaml_models import Part, parse_model, read_model
 
 # As many groups are listed run by run, the worst first; of the others the counts and the hash of the run ids stand for
-# all. A file of 1,000 groups of three runs has 300 KB, and PyYAML reads some 100 KB a second.
-LISTED: Final = 1_000
+# all. A file of 500 groups of five runs has some 300 KB.
+LISTED: Final = 500
 
 
 class IntervalPart(Part):
@@ -161,7 +161,8 @@ class Tally(Part):
     runs: int
     infrastructure: int  # ended by the infrastructure: in no denominator
     excluded: int  # ended in a way that nobody judges (cancelled, deferred, refused): not in the outcome's
-    with_outcome_verdict: int
+    judged: int  # by an outcome verdict, or unacceptable without one because nothing acceptable was left
+    crashed: int  # of those, unacceptable without a verdict: ended in error, or abandoned
     with_process_verdict: int | None  # null where it was not recorded
     with_versions: int | None
     with_task_id: int | None
@@ -188,8 +189,11 @@ class Evidence(Part):
     publication: str | None
     selection: Selection | None
     built_at: str  # UTC, ISO 8601
+    first_run: str | None  # when the first of the runs began
+    last_run: str | None  # when the last of them ended
     groups: int
     tally: Tally
+    left_out: dict[str, int]  # runs by reason
     run_ids_sha256: str | None  # of all run ids, sorted, a line feed after each
     table_versions: dict[str, int]  # of the lake when it was read; removed files make them unreadable after a day
     versions: dict[str, str]  # the one version set that the runs recorded

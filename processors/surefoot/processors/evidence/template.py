@@ -6,11 +6,11 @@ that nobody wrote is null, and ``verify`` says that it is not recorded; no defau
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from surefoot.processors.yaml_models import Day, Facts, Part, Text, Word
+from surefoot.processors.yaml_models import Day, Facts, Part, Text, Word, refusal
 
 Mode = Literal["autonomous", "deterministic_check", "replay", "checkpoint", "human_approval", "refuse"]
 Dimension = Literal["task_class", "consequence_class", "horizon"]
@@ -129,6 +129,14 @@ class PublishedCount(Part):
     consequence_class: Word | None = None
     horizon: Word | None = None
 
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.c > self.n:
+            raise refusal(f"{self.c} of {self.n} runs cannot be acceptable", "correct n or c", "c")
+        if self.c and self.equivalent is not None:
+            raise refusal("equivalent is asked only of groups without an acceptable run", "remove it", "equivalent")
+        return self
+
 
 class Published(Part):
     """Evidence that is not in the lake: counts, and where they were published."""
@@ -139,12 +147,12 @@ class Published(Part):
 
 
 class Selection(Part):
-    """Which runs of the lake are the evidence: each column has one of the values."""
+    """Which runs of the lake are the evidence: each column has the value."""
 
-    where: dict[str, Word | list[Word]] = Field(default_factory=dict)
-    versions: dict[str, Word] = Field(default_factory=dict)
-    since: Day | None = None  # of the day on which a run ended, inclusive
-    until: Day | None = None
+    where: dict[str, Word] = Field(default_factory=dict)  # columns of runs; `surefoot profile build` names them
+    versions: dict[str, Word] = Field(default_factory=dict)  # of the version set that the runs recorded
+    since: Day  # of the UTC days on which a run ended, both included
+    until: Day | None = None  # null: the day of the build
 
 
 class Spec(Written):

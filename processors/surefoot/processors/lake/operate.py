@@ -11,18 +11,23 @@ from collections.abc import Callable, Generator, Iterable
 from datetime import date
 from typing import Any, Final
 
+import pyarrow as pa
+
 from surefoot.collector.spool import Spool
 from surefoot.processors.errors import LakeError
 from surefoot.processors.lake.compact import compact
 from surefoot.processors.lake.erase import erase, find
 from surefoot.processors.lake.erasures import RECORD, Erasures
 from surefoot.processors.lake.lake import Lake
+from surefoot.processors.lake.schema import TABLES
 from surefoot.processors.lake.vacuum import Keep, delete_unreferenced, replaced_files
 from surefoot.processors.settings import Settings
 
 Note = Callable[[Iterable[date]], None]
 Operation = Generator[str, float, dict[str, Any]]
 WAITING: Final = "waiting until"
+# Records that a command adds: the table, and the column that tells one from another.
+_RECORDED: Final = {"profiles": "profile_id", "decisions": "decision_id"}
 # Reads and rewrites of one step.
 _STEP_BYTES: Final = 512 << 20
 
@@ -35,6 +40,8 @@ def begin(command: str, arguments: dict[str, Any], by: str, lake: Lake, settings
         return _compact(lake)
     if command == "vacuum":
         return _vacuum(lake, settings)
+    if command == "record":
+        return _record(lake, arguments["table"], arguments["row"])
     raise LakeError(f"there is no command {command!r} for a lake; the server may be older than the command line")
 
 
@@ -74,6 +81,16 @@ def _erase(kind: str, key: str, by: str, lake: Lake, settings: Settings, note: N
         "quarantined": quarantined,
         "record": str(lake.path / RECORD),
     }
+
+
+def _record(lake: Lake, table: str, row: dict[str, Any]) -> Operation:
+    if table not in _RECORDED:
+        raise LakeError(f"rows of {table!r} are not recorded on request; only those of {', '.join(_RECORDED)} are")
+    yield f"recording into {table}"
+    identity = row[_RECORDED[table]]
+    rows = pa.Table.from_pylist([row], TABLES[table])
+    done = lake.commit(table, rows, app_id=f"record {identity}", app_version=1)  # the same one twice is one row
+    return {"recorded": done.committed, "version": done.version}
 
 
 def _compact(lake: Lake) -> Operation:

@@ -1,0 +1,216 @@
+"""A profile from the runs of the lake that its spec selects.
+
+Rule: a profile is about one version set. Runs of several are refused, with the sets and how to choose one, because an
+average over two systems is a claim about neither.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from surefoot.processors.evidence.build import BuildError, assemble, built_at, grader_of_kind
+from surefoot.processors.evidence.counting import listed_groups, sufficient_counts
+from surefoot.processors.evidence.groups import FloatArray, GroupTable, RunTable
+from surefoot.processors.evidence.horizon import Horizons
+from surefoot.processors.evidence.profile import Evidence, GraderError, GraderUse, Profile, Spread, Tally
+from surefoot.processors.evidence.reading import Reading, read_groups
+from surefoot.processors.evidence.template import Selection, Spec
+from surefoot.processors.lake import Lake
+
+_TABLES: Final = ("runs", "tool_calls", "verdicts")
+_PRODUCTION_DAYS: Final = 28  # before the evidence: work of these task classes outside of any run group
+
+_ENVIRONMENTS: Final = """
+select coalesce(environment, 'unknown'), count(*) from runs where run_id in (select run_id from evidence_runs)
+group by all order by all
+"""
+_EFFECTS: Final = """
+select coalesce(effect, 'unknown'), count(*) from tool_calls
+where trace_id in (select trace_id from runs where run_id in (select run_id from evidence_runs))
+group by all order by all
+"""
+_SPAN: Final = """
+select min(started_at), max(ended_at) from runs where run_id in (select run_id from evidence_runs)
+"""
+_PROCESS: Final = """
+select coalesce(grader_name, 'unnamed'), grader_version, grader_kind, count(*) from verdicts
+where kind = 'process' and run_id in (select run_id from evidence_runs)
+group by all order by all
+"""
+_PRODUCTION: Final = """
+select task_class, count(*) from runs
+where date >= $1 and date <= $2 and run_group is null and parent_run_id is null
+  and run_id not in (select run_id from evidence_runs) and task_class is not null
+group by all order by all
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The reading, narrowed to one version set."""
+
+    groups: GroupTable
+    runs: RunTable
+    horizons: Horizons
+    versions: dict[str, str]
+    reading: Reading
+
+
+def build_from_lake(spec: Spec, lake: Lake, now: float) -> Profile:
+    """Raises BuildError if no run is selected, or several version sets are."""
+    if spec.select is None:
+        raise BuildError("Cannot build a profile from the lake: the spec has no `select`.")
+    today = datetime.fromtimestamp(now, UTC).date()
+    first, last = spec.select.since, spec.select.until or today
+    table_versions = {name: lake.version(name) for name in _TABLES}
+    connection = lake.connect()
+    try:
+        chosen = _choose(read_groups(connection, first, last, where=spec.select.where), spec.select, first, last)
+        evidence = _evidence(connection, chosen, spec, (first, last), table_versions, now)
+    finally:
+        connection.close()
+    return assemble(spec, evidence, _grader(chosen.reading))
+
+
+def _choose(reading: Reading, select: Selection, first: date, last: date) -> _Chosen:
+    systems = [json.loads(name) for name in reading.systems.names]
+    fits = [all(one["versions"].get(name) == value for name, value in select.versions.items()) for one in systems]
+    keep = np.array([fits[code] for code in reading.systems.codes], dtype=bool)
+    used = sorted(set(reading.systems.codes[keep].tolist()))
+    if not used:
+        asked = ", ".join(f"{name} {value}" for name, value in {**select.where, **select.versions}.items())
+        raise BuildError(
+            f"Cannot build a profile: no run with a task id or run group ended from {first} to {last}"
+            f"{f' with {asked}' if asked else ''}. Widen `select`, or see `surefoot sql` on runs."
+        )
+    if len(used) > 1:
+        sets = "; ".join(json.dumps(systems[code], ensure_ascii=False) for code in used)
+        raise BuildError(
+            f"Cannot build a profile: the runs are of {len(used)} version sets: {sets}. A profile is about one: name "
+            "it in `select.versions`, or the agent's version in `select.where.agent_version`."
+        )
+    groups = reading.groups.select(keep)
+    if groups.runs is None or reading.groups.runs is None:
+        raise BuildError("Cannot build a profile: the lake's groups came without their runs.")
+    kept = keep[reading.groups.runs.group]
+    horizons = Horizons({name: values[kept] for name, values in reading.horizons.values.items()})
+    return _Chosen(groups, groups.runs, horizons, _versions(systems[used[0]]), reading)
+
+
+def _versions(system: dict[str, Any]) -> dict[str, str]:
+    agent = {} if system["agent"] is None else {"agent": system["agent"]}
+    return {**agent, **system["versions"]}
+
+
+def _evidence(
+    connection: duckdb.DuckDBPyConnection,
+    chosen: _Chosen,
+    spec: Spec,
+    days: tuple[date, date],
+    table_versions: dict[str, int],
+    now: float,
+) -> Evidence:
+    groups, runs = chosen.groups, chosen.runs
+    dimensions: Sequence[str] = spec.repeat_protocol.stratification
+    connection.register("evidence_runs", pa.table({"run_id": pa.array(runs.run_id, pa.string())}))
+    process = connection.sql(_PROCESS).fetchall()
+    began, ended = connection.sql(_SPAN).fetchall()[0]
+    counts = sufficient_counts(groups, dimensions)
+    return Evidence(
+        source="lake",
+        publication=None,
+        selection=spec.select,
+        built_at=built_at(now),
+        first_run=None if began is None else began.isoformat(),
+        last_run=None if ended is None else ended.isoformat(),
+        groups=len(groups),
+        tally=_tally(chosen, sum(number for _, _, kind, number in process if kind == "executable")),
+        left_out=dict(chosen.reading.left_out),
+        run_ids_sha256=_hash(runs),
+        table_versions=table_versions,
+        versions=chosen.versions,
+        equivalence_rule=groups.equivalence_rule,
+        graders=_graders(chosen.reading, process),
+        environments=dict(connection.sql(_ENVIRONMENTS).fetchall()),
+        tool_effects=dict(connection.sql(_EFFECTS).fetchall()),
+        horizon=_spreads(chosen.horizons),
+        production_runs=_production(connection, [one.task_class for one in counts], days),
+        cost_per_run=_mean(runs.numbers["cost_usd"]),
+        seconds_per_run=_mean(runs.numbers["duration_ns"] / 1e9),
+        counts=counts,
+        listed_groups=listed_groups(groups, dimensions),
+    )
+
+
+def _tally(chosen: _Chosen, executable: int) -> Tally:
+    groups, runs = chosen.groups, chosen.runs
+    named = np.array([task is not None for task in groups.task_id])
+    return Tally(
+        runs=len(runs),
+        infrastructure=int(groups.infrastructure.sum()),
+        excluded=int(groups.excluded.sum()),
+        judged=int(groups.n.sum()),
+        crashed=chosen.reading.crashed,
+        with_process_verdict=int((runs.flags["compliant"] >= 0).sum()),
+        with_versions=len(runs) if chosen.versions else 0,
+        with_task_id=int(named[runs.group].sum()),
+        executable_process_verdicts=executable,
+    )
+
+
+def _hash(runs: RunTable) -> str:
+    lines = "".join(f"{one}\n" for one in sorted(runs.run_id.tolist()))
+    return f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
+
+
+def _graders(reading: Reading, process: list[tuple[str, str | None, str | None, int]]) -> list[GraderUse]:
+    outcome = [
+        GraderUse(name=one.name or "unnamed", version=one.version, kind=one.kind, judges="outcome", verdicts=one.runs)
+        for one in reading.graders
+    ]
+    return outcome + [
+        GraderUse(name=name, version=version, kind=kind, judges="process", verdicts=verdicts)
+        for name, version, kind, verdicts in process
+    ]
+
+
+def _grader(reading: Reading) -> GraderError:
+    kinds = {one.kind for one in reading.graders}
+    return grader_of_kind("executable" if kinds == {"executable"} else None)
+
+
+def _spreads(horizons: Horizons) -> dict[str, Spread]:
+    found = {}
+    for name, values in horizons.values.items():
+        known = values[~np.isnan(values)]
+        if len(known):
+            found[name] = Spread(
+                runs=len(known), least=float(known.min()), median=float(np.median(known)), most=float(known.max())
+            )
+    return found
+
+
+def _production(
+    connection: duckdb.DuckDBPyConnection, classes: list[str | None], days: tuple[date, date]
+) -> dict[str, int] | None:
+    """Runs outside of any run group, by the evidence's task classes; None if these have no name."""
+    wanted = sorted({name for name in classes if name is not None})
+    since = days[0] - timedelta(days=_PRODUCTION_DAYS)
+    found = dict(connection.execute(_PRODUCTION, [since, days[1]]).fetchall())
+    if not wanted or not found:
+        return None
+    return {name: found.get(name, 0) for name in wanted}
+
+
+def _mean(values: FloatArray) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None

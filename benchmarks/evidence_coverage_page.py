@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from dataclasses import dataclass
+from pathlib import Path
 
 import altair as alt
 import vl_convert

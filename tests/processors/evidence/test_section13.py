@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from surefoot.processors.evidence.groups import GroupTable
 from surefoot.processors.evidence.intervals import MeanMethod, ShareMethod, mean_interval, share_interval
 from surefoot.processors.evidence.multiplicity import multiplicity
 from surefoot.processors.evidence.planner import groups_for_mean, groups_for_share
-from surefoot.processors.evidence.standard_errors import standard_errors
 from surefoot.processors.evidence.types import yield_types
+from surefoot.processors.evidence.variation import standard_errors
 
 # 1,000 task groups of 3 runs; the last five failed thrice, four of them equivalently.
 ACCEPTABLE = np.repeat([3, 2, 1, 0], [968, 21, 6, 5])
@@ -97,10 +98,10 @@ def test_groups_to_clear_the_ceilings_and_the_floor() -> None:
 
 
 def test_standard_errors_by_run_and_by_task() -> None:
-    found = standard_errors(RUNS, ACCEPTABLE, ddof=0)
-    assert found.new_tasks == pytest.approx(0.0031215380824202677, rel=1e-12)
-    assert found.independent_runs == pytest.approx(0.0022908513701242177, rel=1e-12)
-    assert found.design_effect == pytest.approx(1.8567073170731692, rel=1e-12)
+    found = standard_errors(GroupTable.from_counts(RUNS, ACCEPTABLE))
+    assert found.task_level.value == pytest.approx(0.0031215380824202677 * (1000 / 999) ** 0.5, rel=1e-12)
+    assert found.naive.value == pytest.approx(0.0022908513701242177, rel=1e-12)
+    assert found.design_effect.value == pytest.approx(1.8567073170731692, rel=1e-12)
 
 
 def test_by_the_published_methods_and_by_those_for_gates_the_same_two_gates_fail() -> None:

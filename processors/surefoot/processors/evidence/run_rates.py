@@ -68,6 +68,9 @@ _RATES: dict[Indicator, _Rate] = {
 }
 
 
+INDICATORS: tuple[Indicator, ...] = tuple(_RATES)
+
+
 def counts(groups: GroupTable, indicator: Indicator) -> tuple[IntArray, IntArray]:
     """Return per group (runs that were asked and judged, of those the good ones)."""
     runs = _runs(groups, indicator)

@@ -8,19 +8,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc
+from scipy.special import betainc, betaln, gammaln
 
 from surefoot.processors.slo.burn import PAGE, Tier
 from surefoot.processors.slo.definition import Alerting, error_budget
 from surefoot.processors.slo.report import Counts, Mass
+from surefoot.processors.slo.windows import seconds
 
 # The streak rule's window, and the span from which its traffic is learnt: the longest window of the default tiers.
-QUIET_WINDOW_SECONDS: Final = 6 * 3600
+HOUR: Final = 3600
+QUIET_WINDOW_SECONDS: Final = 6 * HOUR
 TRAFFIC_SECONDS: Final = 3 * 86_400
+_QUIET: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,7 @@ def expected_events(counts: Counts) -> float:
     return total * QUIET_WINDOW_SECONDS / TRAFFIC_SECONDS
 
 
+@lru_cache(maxsize=4096)
 def streak_to_page(alerting: Alerting, objective: float, pages: int) -> int | None:
     """How many bad events in a row page: the fewest with budget^n <= alpha / pages. None: the rule is off.
 
@@ -69,16 +74,34 @@ def streak_to_page(alerting: Alerting, objective: float, pages: int) -> int | No
     """
     if alerting.consecutive is not None:
         return alerting.consecutive or None
-    budget, limit = error_budget(objective), alerting.alpha / pages
-    streak = 1
-    while float(budget**streak) > limit:
-        streak += 1
-    return streak
+    exact = math.log(alerting.alpha / pages) / math.log(float(error_budget(objective)))
+    return max(math.ceil(exact - 1e-9), alerting.min_bad_events, 1)
 
 
-def p_value(bad: int, events: int, budget: float) -> float:
-    """P(at least ``bad`` of ``events`` are bad) were each bad with probability ``budget``, independently; exact."""
-    return float(tail_probability(bad, events, budget)) if bad else 1.0
+def is_quiet(expected: ArrayLike, streak: int) -> NDArray[np.bool_]:
+    """Whether so few events come in 6 h that a streak pages: fewer than four times as many as it takes.
+
+    A window of 6 h that expects as many as it takes holds them only half of the time; with good events from before the
+    outage among them the test asks for more.
+    """
+    return np.asarray(expected) < _QUIET * streak
+
+
+def p_value(bad: int, events: int, budget: float, correlation: float = 0.0, hours: float = 1.0) -> float:
+    """P(at least ``bad`` of ``events`` are bad) were each bad with probability ``budget``; exact.
+
+    With a ``correlation`` of the failures of an hour, by a beta-binomial distribution: exact for one hour, and over
+    more ``hours`` the one with the variance that so many independent hours have.
+    """
+    if not bad:
+        return 1.0
+    spread = correlation * (events / max(hours, 1.0) - 1) / (events - 1) if events > 1 else 0.0
+    if spread <= 0:
+        return float(tail_probability(bad, events, budget))
+    a, b = (share * (1 - spread) / spread for share in (budget, 1 - budget))
+    k = np.arange(bad, events + 1)
+    ways = gammaln(events + 1) - gammaln(k + 1) - gammaln(events - k + 1)
+    return min(1.0, float(np.exp(ways + betaln(k + a, events - k + b) - betaln(a, b)).sum()))
 
 
 def tail_probability(bad: ArrayLike, events: ArrayLike, budget: float) -> NDArray[np.float64]:
@@ -153,8 +176,15 @@ class Question:
 
     @property
     def needed(self) -> int | None:
-        """Bad events in a row at which this tier burns; None: it has no such rule."""
-        return streak_to_page(self.alerting, self.objective, self.pages) if self.tier.severity == PAGE else None
+        """Bad events in a row that page where traffic is quiet; None: it is not, or the rule is off."""
+        needed = streak_to_page(self.alerting, self.objective, self.pages)
+        quiet = needed is not None and is_quiet(self.tail.expected, needed)
+        return needed if quiet and self.tail.age_seconds <= TRAFFIC_SECONDS else None
+
+    @property
+    def may_become_a_page(self) -> bool:
+        """A ticket waits while the newest events are bad and in a row, yet too few to page: it may be an outage."""
+        return self.tier.severity != PAGE and self.needed is not None and 0 < self.tail.bad < self.needed
 
     @property
     def limit(self) -> float:
@@ -171,7 +201,9 @@ class Question:
         """The answer with every missing label good, or bad."""
         long, short = at_extreme(self.long, worst), at_extreme(self.short, worst)
         burns = long.burn(self.objective), short.burn(self.objective)
-        p = float(p_value(long.tested_bad, long.tested, float(error_budget(self.objective))))
+        hours = seconds(self.tier.long_window) / HOUR
+        budget = float(error_budget(self.objective))
+        p = p_value(long.tested_bad, long.tested, budget, self.alerting.correlation, hours)
         above = [burn is not None and burn > self.tier.factor for burn in burns]
         return Answer(
             long,
@@ -184,6 +216,5 @@ class Question:
         )
 
     def _streak(self, in_a_row: int) -> int:
-        needed = self.needed
-        pages = needed is not None and self.tail.expected < needed <= in_a_row
-        return in_a_row if pages and self.tail.age_seconds <= TRAFFIC_SECONDS else 0
+        needed = self.needed if self.tier.severity == PAGE else None
+        return in_a_row if needed is not None and needed <= in_a_row else 0

@@ -2,7 +2,9 @@
 
 A tier burns when the burn rates of both windows are above its factor and the long window's bad events could not be
 chance: the exact binomial test against the error budget gives p < alpha / pages. Where so few events come that six
-hours do not hold enough for any test, a page tier burns once that many events in a row were bad.
+hours may not hold enough for any test, a page tier burns once n events in a row were bad, n being the fewest that the
+test rejects. While such a streak grows, a ticket tier that would burn is frozen until the streak pages or ends, so that
+an outage pages before it tickets.
 
 Missing labels: the question is answered twice, with all of them good and with all of them bad. The same answer is the
 answer; else the tier is frozen. A window turns to burning, never back, when one more of its events is bad, so the two
@@ -45,8 +47,8 @@ def decide(
         short_window=tier.short_window,
         factor=tier.factor,
         nominal_factor=tier.nominal_factor,
-        burning=least.burning,
-        frozen=least.burning != most.burning,
+        burning=least.burning and not question.may_become_a_page,
+        frozen=most.burning and (question.may_become_a_page or not least.burning),
         reason=why(question, least, most),
         p_value=least.p if least.long.total > 0 else None,
     )

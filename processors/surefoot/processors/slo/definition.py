@@ -66,8 +66,9 @@ class Alerting:
     alpha: float = 1e-5  # of the exact binomial test, divided by the strata that page
     reach: float = 0.5  # error ratio that must reach every tier: factor <= reach / (1 - objective)
     consecutive: int | None = None  # bad events in a row that page; None: by the objective, 0: never
-    min_bad_events: int = 1
+    min_bad_events: int = 2  # in the long window, so that one bad event never alerts
     tiers: tuple[TierSpec, ...] = ()
+    correlation: float = 0.0  # of the failures of an hour: widens the test, see StratumReport.overdispersion
 
 
 @dataclass(frozen=True, slots=True)

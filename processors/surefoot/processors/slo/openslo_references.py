@@ -258,7 +258,7 @@ def _labels(found: IndicatorSpec) -> Labels:
 def _alerting(folder: Folder, found: IndicatorSpec, spec: documents.SloSpec) -> Alerting:
     given = found.selection.alerting
     tiers = tuple(_tier(_name_of(item), condition) for item, condition in _conditions(folder, spec))
-    return Alerting(given.alpha, given.reach, given.consecutive, given.min_bad_events, tiers)
+    return Alerting(given.alpha, given.reach, given.consecutive, given.min_bad_events, tiers, given.correlation)
 
 
 def _name_of(item: PolicyItem) -> str:

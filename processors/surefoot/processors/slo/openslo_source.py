@@ -26,6 +26,12 @@ def _probability(value: float) -> float:
     return value
 
 
+def _correlation(value: float) -> float:
+    if not 0 <= value < 1:
+        raise ValueError("expected 0 or more and less than 1, such as 0.02")
+    return value
+
+
 def _reach(value: float) -> float:
     if not 0 < value <= 1:
         raise refusal(f"{value:g} is not an error ratio above 0, at most 1", "write one such as 0.5")
@@ -62,6 +68,7 @@ class AlertingPart(Own):
     reach: Annotated[float, AfterValidator(_reach)] = Alerting().reach
     consecutive: Annotated[int, _at_least(0)] | None = None
     min_bad_events: Annotated[int, _at_least(1)] = Alerting().min_bad_events
+    correlation: Annotated[float, AfterValidator(_correlation)] = Alerting().correlation
 
 
 class Selection(Own):

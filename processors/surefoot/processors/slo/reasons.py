@@ -10,6 +10,8 @@ from surefoot.processors.slo.answer import Answer, Question, Sample, Window
 
 def why(question: Question, least: Answer, most: Answer) -> str:
     """The sentence; ``least`` is the answer with the missing labels good, ``most`` with them bad."""
+    if most.burning and question.may_become_a_page:
+        return f"{question.needed} bad events in a row page, {question.tail.bad} are there; until then no ticket begins"
     if least.burning:
         return _why_burning(question, least)
     if most.burning:

@@ -52,17 +52,17 @@ def burning(good: Ints, bad: Ints, tiers: Sequence[Tier], alerting: Alerting, ob
     """Whether a tier burns: a row per tier, a column per bucket of a minute, at its end."""
     at = _changes(good + bad, tiers)
     bads, totals = _Sums(bad, at), _Sums(good + bad, at)
-    quiet = _quiet(good, bad, totals, answer.streak_to_page(alerting, objective, pages))
+    pages_now, may_page = _streaks(good, bad, totals, answer.streak_to_page(alerting, objective, pages))
     rows = []
     for tier in tiers:
         # The short window first: it burns seldom, so there is little left to look at.
         burn = np.flatnonzero(_exceeds(bads, totals, tier.short_window, tier.factor, objective))
         burn = burn[_exceeds(bads, totals, tier.long_window, tier.factor, objective, burn)]
         failed, total = (sums.over(tier.long_window, burn) for sums in (bads, totals))
-        chance = answer.tail_probability(failed, total, float(error_budget(objective)))
+        chance = _chance(failed, total, tier, alerting, objective)
         fires = np.zeros(len(at), dtype=bool)
         fires[burn] = (chance < alerting.alpha / pages) & (failed >= alerting.min_bad_events)
-        rows.append(fires | quiet if tier.severity == PAGE else fires)
+        rows.append(fires | pages_now if tier.severity == PAGE else fires & ~may_page)
     return np.repeat(np.array(rows), np.diff(np.append(at, len(good))), axis=1)
 
 
@@ -167,15 +167,26 @@ def _exceeds(
     return above
 
 
-def _quiet(good: Ints, bad: Ints, totals: _Sums, streak: int | None) -> Bools:
-    """The streak rule."""
-    if streak is None:
-        return np.zeros(len(totals.at), dtype=bool)
+def _chance(bad: Ints, events: Ints, tier: Tier, alerting: Alerting, objective: float) -> NDArray[np.float64]:
+    budget = float(error_budget(objective))
+    if not alerting.correlation:
+        return answer.tail_probability(bad, events, budget)
+    hours = seconds(tier.long_window) / answer.HOUR
+    pairs, which = np.unique(np.stack([bad, events]), axis=1, return_inverse=True)
+    chances = [answer.p_value(int(k), int(n), budget, alerting.correlation, hours) for k, n in pairs.T]
+    return np.array(chances, dtype=float)[which]
+
+
+def _streaks(good: Ints, bad: Ints, totals: _Sums, needed: int | None) -> tuple[Bools, Bools]:
+    """Where a streak of bad events pages, and where one that is too short yet keeps tickets from beginning."""
+    if needed is None:
+        return np.zeros(len(totals.at), dtype=bool), np.zeros(len(totals.at), dtype=bool)
     traffic = totals.over(_TRAFFIC)
     sums = np.cumsum(bad)
     in_a_row = (sums - np.maximum.accumulate(np.where(good > 0, sums, 0)))[totals.at]
     expected = traffic * answer.QUIET_WINDOW_SECONDS / answer.TRAFFIC_SECONDS
-    return (expected < streak) & (in_a_row >= streak) & (traffic > 0)
+    quiet = answer.is_quiet(expected, needed) & (traffic > 0)
+    return quiet & (in_a_row >= needed), quiet & (in_a_row > 0) & (in_a_row < needed)
 
 
 def _stream(

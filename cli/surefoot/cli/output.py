@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from decimal import Decimal
 from typing import Any
 
 import typer
@@ -32,3 +33,16 @@ def number(value: float | None, pattern: str = "{:.2f}", missing: str = "–") -
 def percent(ratio: float | None, digits: int) -> str:
     """A ratio as per cent, or a dash where it is undefined."""
     return number(None if ratio is None else 100 * ratio, f"{{:.{digits}f}} %")
+
+
+def objective_percent(objective: float) -> str:
+    """An objective with all the digits that it was written with: 99.95 %, never 100 % for 99.9999 %."""
+    return f"{(100 * Decimal(repr(objective))).normalize():f} %"
+
+
+def lasting(seconds: float | None) -> str:
+    """A length of time in the unit that people would use, or a dash where it is undefined."""
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds is not None and seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return number(seconds, "{:.0f} s")

@@ -70,37 +70,41 @@ ranked AS (
 ),
 effective AS (
   SELECT
-    run_id,
-    max(CASE WHEN question = 'outcome' THEN verdict_id END) AS verdict_id,
-    max(CASE WHEN question = 'outcome' THEN verdict END) AS verdict,
-    max(CASE WHEN question = 'outcome' THEN grader_name END) AS grader_name,
-    max(CASE WHEN question = 'outcome' THEN grader_version END) AS grader_version,
-    max(CASE WHEN question = 'outcome' THEN grader_kind END) AS grader_kind,
-    sum(CASE WHEN question LIKE 'process %' AND verdict = 'pass' THEN 1 ELSE 0 END) AS rules_kept,
-    sum(CASE WHEN question LIKE 'process %' AND verdict = 'fail' THEN 1 ELSE 0 END) AS rules_broken,
+    ranked.run_id,
+    max(CASE WHEN ranked.question = 'outcome' THEN ranked.verdict_id END) AS verdict_id,
+    max(CASE WHEN ranked.question = 'outcome' THEN ranked.verdict END) AS verdict,
+    max(CASE WHEN ranked.question = 'outcome' THEN ranked.grader_name END) AS grader_name,
+    max(CASE WHEN ranked.question = 'outcome' THEN ranked.grader_version END) AS grader_version,
+    max(CASE WHEN ranked.question = 'outcome' THEN ranked.grader_kind END) AS grader_kind,
+    sum(CASE WHEN ranked.question LIKE 'process %' AND ranked.verdict = 'pass' THEN 1 ELSE 0 END) AS rules_kept,
+    sum(CASE WHEN ranked.question LIKE 'process %' AND ranked.verdict = 'fail' THEN 1 ELSE 0 END) AS rules_broken,
     -- A broken rule whose severity nobody told, or told in an unknown word, counts as such.
     max(
       CASE
-        WHEN question LIKE 'process %' AND verdict = 'fail'
-          THEN CASE lower(coalesce(severity, ''))
+        WHEN ranked.question LIKE 'process %' AND ranked.verdict = 'fail'
+          THEN CASE lower(coalesce(ranked.severity, ''))
             WHEN 'low' THEN 0.25 WHEN 'medium' THEN 0.5 WHEN 'high' THEN 1.0 WHEN 'critical' THEN 1.0
           END
       END
     ) AS worst_severity,
     sum(
       CASE
-        WHEN question LIKE 'process %' AND verdict = 'fail'
-          AND lower(coalesce(severity, '')) NOT IN ('low', 'medium', 'high', 'critical') THEN 1
+        WHEN ranked.question LIKE 'process %' AND ranked.verdict = 'fail'
+          AND lower(coalesce(ranked.severity, '')) NOT IN ('low', 'medium', 'high', 'critical') THEN 1
         ELSE 0
       END
     ) AS unknown_severities,
-    max(CASE WHEN question = 'signature' THEN label END) AS signature,
-    max(CASE WHEN question = 'signature' THEN coalesce(grader_name, '') || '@' || coalesce(grader_version, '') END)
-      AS comparator,
-    max(CASE WHEN question = 'abstention' THEN lower(label) END) AS abstention
+    max(CASE WHEN ranked.question = 'signature' THEN ranked.label END) AS signature,
+    max(
+      CASE
+        WHEN ranked.question = 'signature'
+          THEN coalesce(ranked.grader_name, '') || '@' || coalesce(ranked.grader_version, '')
+      END
+    ) AS comparator,
+    max(CASE WHEN ranked.question = 'abstention' THEN lower(ranked.label) END) AS abstention
   FROM ranked
-  WHERE place = 1
-  GROUP BY run_id
+  WHERE ranked.place = 1
+  GROUP BY ranked.run_id
 ),
 children AS (
   SELECT parent_run_id AS run_id, count(*) AS sub_runs
@@ -109,7 +113,7 @@ children AS (
   GROUP BY parent_run_id
 )
 SELECT
-  runs.run_id,
+  runs.run_id AS run_id,
   runs.service_name,
   runs.environment,
   runs.agent_name,

@@ -18,7 +18,7 @@ marks AS (
 )
 SELECT
   CASE WHEN facing.runs = 1 THEN facing.run_id ELSE tool_calls.run_id END AS run_id,
-  tool_calls.span_id,
+  tool_calls.span_id AS span_id,
   tool_calls.tool_name,
   tool_calls.outcome,
   tool_calls.effect,
@@ -35,7 +35,7 @@ WHERE tool_calls.date >= $steps_from
 UNION ALL
 SELECT
   CASE WHEN facing.runs = 1 THEN facing.run_id ELSE own.run_id END AS run_id,
-  marks.span_id,
+  marks.span_id AS span_id,
   NULL AS tool_name,
   NULL AS outcome,
   NULL AS effect,

@@ -33,6 +33,8 @@ def _texts(*values: str) -> st.SearchStrategy[str | None]:
 
 TASKS = _texts("refund", "query", "a,b", "a=b", "%2C", "")
 STRATA = st.one_of(st.none(), st.dictionaries(st.sampled_from(["tier", "plan"]), st.sampled_from(["gold", "x=1"])))
+# Mostly none; what is no weight counts as 1.
+WEIGHTS = st.sampled_from([None] * 12 + [1.0, 0.5, 2.0, 50.0, 0.0, -1.0, 1e9])
 SERVICES = st.sampled_from(["desk", "shop", None])
 
 
@@ -54,6 +56,7 @@ def runs(draw: st.DrawFn) -> list[Row]:
                 "task_class": draw(TASKS),
                 "strata": draw(STRATA),
                 "outcome": outcome,
+                "sample_weight": draw(WEIGHTS),
                 "ended_us": None if outcome == "running" else draw(ended_at()),
                 "duration_ns": draw(
                     st.one_of(st.none(), st.sampled_from([-1, 0, 29_999_999_999, 30_000_000_000, 30_000_000_001]))
@@ -72,6 +75,7 @@ def tool_calls(draw: st.DrawFn) -> list[Row]:
             "service_name": draw(SERVICES),
             "task_class": draw(TASKS),
             "strata": draw(STRATA),
+            "sample_weight": draw(WEIGHTS),
             "outcome": draw(
                 st.sampled_from(["ok", "ok", "ok", "error", "retry", "cancelled", "deferred", "refused", "unknown"])
             ),

@@ -29,7 +29,7 @@ from statsmodels.duration.survfunc import SurvfuncRight
 from surefoot.processors.slo.count import events
 from surefoot.processors.slo.definition import Labels, Slo
 
-# The runs of so many days teach the delay; more than the longest delay that is waited for by default.
+# The runs of so many days teach the delay, and at least of twice the longest one that is waited for.
 SPAN_DAYS: Final = 14
 # Delays are known to a twentieth, ages to an hour: the sample is then some thousand rows, whatever the traffic.
 _STEP: Final = 0.05
@@ -69,8 +69,9 @@ class Delays:
 
 
 def label_delay(con: duckdb.DuckDBPyConnection, slo: Slo, now: float, scale: float, lookback_days: int) -> LabelDelay:
-    """What the labels of the last two weeks say, in the views of a lake's connection."""
-    text, values = events(slo, _date(now - SPAN_DAYS * 86_400), _date(now), lookback_days)
+    """What the labels of the last weeks say, in the views of a lake's connection."""
+    span = max(SPAN_DAYS * 86_400, 2 * slo.labels.max_delay_seconds)
+    text, values = events(slo, _date(now - span), _date(now), lookback_days)
     asked = f"""
         WITH told AS (
           SELECT class, epoch(labelled_at) AS labelled_at, epoch(ended_at) AS ended_at

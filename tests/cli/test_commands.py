@@ -87,7 +87,7 @@ def test_slo_status_shows_what_burns(tmp_path: Path) -> None:
     assert "–" in lines["silent"]
     assert "  task_class=refund" in done.stdout
     assert surefoot("slo", "status", "--check", home=tmp_path).returncode == 1
-    assert len(json.loads(surefoot("slo", "status", "--json", home=tmp_path).stdout)["slos"]) == 5
+    assert len(json.loads(surefoot("slo", "status", "--json", home=tmp_path).stdout)["slos"]) == 7
 
 
 @pytest.mark.parametrize(

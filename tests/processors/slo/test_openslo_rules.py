@@ -286,7 +286,7 @@ WRONG = {
     "no budgeting method": (
         "slo", "  budgetingMethod: Timeslices\n", "", 8, "spec.budgetingMethod", "missing", "add budgetingMethod",
     ),
-    "no indicator": ("slo", "  indicatorRef: outcome\n", "", 8, "spec", "neither is", "add indicatorRef"),
+    "no indicator": ("slo", "  indicatorRef: outcome\n", "", 8, "spec", "neither is", "add one"),
     "an indicator in an objective": (
         "slo", "    - displayName: Good", "    - displayName: Good\n      indicatorRef: outcome",
         21, "spec.objectives[0].indicatorRef", "composite", "spec.indicator",

@@ -24,7 +24,6 @@ from surefoot.processors.slo.openslo_schema import (
     Name,
     Part,
     one,
-    one_of_two,
     refusal,
 )
 from surefoot.processors.slo.openslo_source import Indicator, IndicatorSpec
@@ -132,10 +131,12 @@ class SloSpec(Part):
     objectives: Annotated[list[Objective], one("objective", "keep one; write an SLO per objective")]
     alert_policies: list[PolicyItem] = Field(default_factory=list)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _one_indicator(cls, data: Any) -> Any:
-        return one_of_two(data, "indicatorRef", "indicator")
+    @model_validator(mode="after")
+    def _one_indicator(self) -> SloSpec:
+        if (self.indicator is None) == (self.indicator_ref is None):
+            count, remedy = ("neither is", "add one") if self.indicator is None else ("both are", "keep one of the two")
+            raise refusal(f"exactly one of indicatorRef and indicator is needed, {count} there", remedy)
+        return self
 
     @model_validator(mode="after")
     def _method(self) -> SloSpec:

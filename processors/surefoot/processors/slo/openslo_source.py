@@ -28,13 +28,13 @@ def _probability(value: float) -> float:
 
 def _correlation(value: float) -> float:
     if not 0 <= value < 1:
-        raise ValueError("expected 0 or more and less than 1, such as 0.02")
+        raise refusal(f"{value:g} is not a correlation from 0 to below 1", "write one such as 0.02, or 0 for none")
     return value
 
 
 def _reach(value: float) -> float:
-    if not 0 < value <= 1:
-        raise refusal(f"{value:g} is not an error ratio above 0, at most 1", "write one such as 0.5")
+    if not 0 < value < 1:  # at 1 a tier could never burn
+        raise refusal(f"{value:g} is not an error ratio above 0 and below 1", "write one such as 0.5")
     return value
 
 

@@ -78,4 +78,4 @@ def _bad(window: Window, sample: Sample) -> str:
 
 
 def _short(number: float | None) -> str:
-    return "-" if number is None else f"{number:.3g}" if number < 1000 else f"{number:.0f}"
+    return "-" if number is None else f"{number:.4g}" if number < 1000 else f"{number:.0f}"

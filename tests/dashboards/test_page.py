@@ -182,7 +182,62 @@ def test_the_most_urgent_slo_comes_first(settings: Settings) -> None:
     shown = Pages(settings).overview()
 
     # tickets has a stratum that pages, so it comes before what has only spent its budget.
-    assert re.findall(r'href="/slo/(\w+)"', shown) == ["pages", "tickets", "spent", "silent", "fine"]
+    assert re.findall(r'href="/slo/(\w+)"', shown) == ["pages", "tickets", "spent", "late", "silent", "fine"]
+
+
+def test_an_slo_with_two_views_stands_once_and_shows_both(settings: Settings) -> None:
+    status.publish(settings.status_path, "slo", every_state(NOW).to_json())
+    pages = Pages(settings)
+
+    overview, detail = pages.overview(), pages.detail("late")
+
+    assert overview.count('href="/slo/late"') == 1
+    assert re.search(r'fast view: <span class="ok">OK</span>', overview)
+    assert re.search(r'matured view: <span class="frozen">Frozen</span>', overview)
+    assert detail is not None
+    assert "Error budget left: 17.8 %" in detail  # the matured view holds the budget
+    assert detail.count("<h2>Windows, ") == 2
+    # Pages come from the fast view and tickets from the matured one, each tier once.
+    assert re.findall(r"<tr><td>(page|ticket)</td>", detail) == ["page", "page", "ticket", "ticket"]
+
+
+def test_frozen_is_visible_with_its_reason_its_bounds_and_its_watermark(settings: Settings) -> None:
+    status.publish(settings.status_path, "slo", every_state(NOW).to_json())
+
+    shown = Pages(settings).detail("late")
+
+    assert shown is not None
+    assert '<span class="pill frozen">Frozen</span>' in shown
+    assert "The matured view is frozen:</b> no label came for 9 h" in shown
+    assert "with the 500 missing labels good it does not burn, with them bad it does" in shown
+    assert "3.06 % to 28.57 %" in shown  # bad / total to (bad + unlabelled) / total
+    assert "74.5 %" in shown  # label coverage
+    assert "−471.4 % were all missing labels bad" in shown
+    assert "10 Mar 06:00 UTC" in shown  # the watermark
+    assert "6.0 h back, for labels; learnt from n 812" in shown
+
+
+def test_what_a_policy_demands_and_what_was_taken_out_stand_on_the_page(settings: Settings) -> None:
+    status.publish(settings.status_path, "slo", every_state(NOW).to_json())
+    pages = Pages(settings)
+
+    shown = pages.detail("late")
+
+    assert shown is not None
+    assert "Policy desk-policy demands tighten mode to human approval" in shown
+    assert "budget left is 17.8 %, n 1,460" in shown
+    assert "the ledger moves (Ada)" in shown
+    assert "policy desk-policy demands tighten mode to human approval" in pages.overview()
+
+
+def test_silence_and_clusters_of_failures_are_told_with_their_sample_size(settings: Settings) -> None:
+    status.publish(settings.status_path, "slo", every_state(NOW).to_json())
+
+    shown = Pages(settings).detail("fine")
+
+    assert shown is not None
+    assert "longer than 2.0 h is unusual" in shown
+    assert "correlation within an hour, n 600 hours" in shown
 
 
 def test_the_example_for_newcomers_is_a_valid_slo(settings: Settings) -> None:

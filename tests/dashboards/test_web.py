@@ -50,7 +50,7 @@ def test_the_page_lists_every_slo_with_its_numbers_and_sizes(client: TestClient,
     assert "Paging</span> in task_class=refund" in text  # a stratum that is worse off than the whole
     assert "The pages &amp; &lt;more&gt;" in text  # a display name is text and not markup
     assert "slos/broken.yaml:3" in text
-    assert text.count("<svg") == 4  # the SLO without data has no chart
+    assert text.count("<svg") == 5  # the SLO without data has no chart
 
 
 def test_old_numbers_are_said_to_be_old(client: TestClient, settings: Settings) -> None:
@@ -136,7 +136,7 @@ def test_a_real_browser_draws_the_page_without_the_network(tmp_path: Path) -> No
         subprocess.run(shot, capture_output=True, timeout=120, check=True)
         server.send_signal(signal.SIGTERM)
         assert server.wait(20) == 0
-    assert dom.stdout.count('<section class="slo">') == 5
+    assert dom.stdout.count('<section class="slo">') == 6
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size > 20_000  # not an empty sheet
 

@@ -13,7 +13,14 @@ from surefoot.dashboards.page import charts, records, text
 from surefoot.processors import status
 from surefoot.processors.settings import Settings
 from surefoot.processors.slo import Slo, load_slos
-from surefoot.processors.slo.report import SloReport, StatusReport, StratumReport, WindowReport
+from surefoot.processors.slo.report import (
+    ActionReport,
+    SloReport,
+    StatusReport,
+    StratumReport,
+    TierReport,
+    WindowReport,
+)
 
 STALE_SECONDS: Final = 60.0
 _WINDOWS: Final = ("5m", "1h", "6h", "3d")
@@ -22,11 +29,34 @@ _STATE_WORDS: Final = {
     "burning_page": "Paging",
     "exhausted": "Budget spent",
     "burning_ticket": "Burning",
+    "frozen": "Frozen",
     "no_data": "No data",
     "ok": "OK",
 }
 _URGENCY: Final = {state: place for place, state in enumerate(_STATE_WORDS)}
 _TROUBLED: Final = ("burning_page", "exhausted", "burning_ticket")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An SLO with all its views. ``main`` holds the budget, ``paging`` pages; one of them where labels come at once."""
+
+    main: SloReport
+    paging: SloReport
+    views: list[SloReport]
+    state: str  # the most urgent of the views' roll-ups
+    actions: list[ActionReport]
+    adjustments: list[str]
+
+    @property
+    def troubled(self) -> list[StratumReport]:
+        """The strata that burn or have no budget left, the most urgent first; each once."""
+        found: dict[str, StratumReport] = {}
+        for item in (stratum for view in self.views for stratum in view.strata[1:]):
+            worse = item.key not in found or _URGENCY[item.state] < _URGENCY[found[item.key].state]
+            if item.state in _TROUBLED and worse:
+                found[item.key] = item
+        return sorted(found.values(), key=lambda item: _URGENCY[item.state])
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +80,30 @@ class Pages:
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )
-        filters = (text.percent, text.objective, text.number, text.compact, text.duration, text.ago, text.clock)
+        filters = (
+            text.percent,
+            text.objective,
+            text.number,
+            text.compact,
+            text.duration,
+            text.ago,
+            text.clock,
+            text.moment,
+        )
         self._templates.filters.update({function.__name__: function for function in filters})
         self._templates.globals.update(
-            state_words=_STATE_WORDS, windows=_WINDOWS, window=_window, burning=_burning, bar=_bar, troubled=_troubled
+            state_words=_STATE_WORDS, windows=_WINDOWS, window=_window, burning=_burning, bar=_bar, tiers=_tiers
         )
 
     def overview(self) -> str:
         """The page at ``/``: the most urgent SLO first."""
         report = self._report()
-        slos = sorted(report.slos, key=_urgency) if report else []
+        slos = sorted(_shown(report), key=_urgency) if report else []
         return self._render(
             "overview.html",
             report=report,
             slos=slos,
-            states=Counter(slo.strata[0].state for slo in slos),
+            states=Counter(slo.state for slo in slos),
             runs=records.latest_runs(self._settings),
             budget=lambda slo: charts.budget_chart(slo.history, 272, 84),
         )
@@ -72,21 +111,22 @@ class Pages:
     def detail(self, name: str) -> str | None:
         """The page of one SLO, or None if there is no such SLO."""
         report = self._report()
-        slo = next((slo for slo in report.slos if slo.slo == name), None) if report else None
-        if slo is None or report is None:
+        shown = next((slo for slo in _shown(report) if slo.main.slo == name), None) if report else None
+        if shown is None or report is None:
             return None
-        total = slo.strata[0]
-        past = records.past(self._settings, slo, self._definition(slo), report.computed_at)
+        past = records.past(self._settings, shown.paging, self._definition(shown.main), report.computed_at)
+        history = shown.main.history
         return self._render(
             "detail.html",
             report=report,
-            slo=slo,
-            total=total,
+            shown=shown,
+            slo=shown.main,
+            total=shown.main.strata[0],
             past=past,
             bad_events_days=records.BAD_EVENTS_DAYS,
-            budget=charts.budget_chart(slo.history, 460, 170),
-            burn=charts.burn_chart(past.burn, total.tiers, 460, 170),
-            events=charts.events_chart(slo.history, 460, 170),
+            budget=charts.budget_chart(history, 460, 170),
+            burn=charts.burn_chart(past.burn, shown.paging.strata[0].tiers, 460, 170),
+            events=charts.events_chart(history, 460, 170),
         )
 
     def _render(self, template: str, **values: Any) -> str:
@@ -170,13 +210,34 @@ def _bar(ratio: float | None) -> float:
     return 0.0 if ratio is None else min(100.0, 100 * abs(ratio))
 
 
-def _troubled(slo: SloReport) -> list[StratumReport]:
-    """The strata that burn or have no budget left, the most urgent first."""
-    found = [item for item in slo.strata[1:] if item.state in _TROUBLED]
-    return sorted(found, key=lambda item: _URGENCY[item.state])
+def _tiers(view: SloReport, stratum: StratumReport) -> list[TierReport]:
+    """The tiers that alert from this view."""
+    return [tier for tier in stratum.tiers if tier.severity in view.severities]
 
 
-def _urgency(slo: SloReport) -> tuple[int, int]:
-    """Place in the list: by the most urgent of roll-up and strata, then by the roll-up."""
-    own = _URGENCY[slo.strata[0].state]
-    return min([own, *(_URGENCY[item.state] for item in _troubled(slo))]), own
+def _shown(report: StatusReport) -> list[Shown]:
+    """The SLOs, each once."""
+    by_name: dict[str, list[SloReport]] = {}
+    for slo in report.slos:
+        by_name.setdefault(slo.slo, []).append(slo)
+    return [_one_shown(views) for views in by_name.values()]
+
+
+def _one_shown(views: list[SloReport]) -> Shown:
+    def with_severity(name: str) -> SloReport:
+        return next((view for view in views if name in view.severities), views[-1])
+
+    return Shown(
+        main=with_severity("ticket"),
+        paging=with_severity("page"),
+        views=views,
+        state=min((view.strata[0].state for view in views), key=_URGENCY.__getitem__),
+        actions=list(dict.fromkeys(action for view in views for action in view.actions)),
+        adjustments=list(dict.fromkeys(text for view in views for text in view.adjustments)),
+    )
+
+
+def _urgency(slo: Shown) -> tuple[int, int]:
+    """Place in the list: by the most urgent of roll-ups and strata, then by the roll-ups."""
+    own = _URGENCY[slo.state]
+    return min([own, *(_URGENCY[item.state] for item in slo.troubled)]), own

@@ -55,3 +55,8 @@ def ago(at: float, now: float) -> str:
 def clock(at: datetime | None) -> str:
     """A time in UTC, to the second."""
     return UNDEFINED if at is None else at.astimezone(UTC).strftime("%d %b %H:%M:%S")
+
+
+def moment(at: float | None) -> str:
+    """A time given in unix seconds, in UTC, to the minute."""
+    return UNDEFINED if at is None else datetime.fromtimestamp(at, UTC).strftime("%d %b %H:%M UTC")

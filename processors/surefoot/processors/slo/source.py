@@ -67,11 +67,6 @@ class Source:
         return self.indicator.labels == LATE
 
     @property
-    def looks_back(self) -> bool:
-        """Whether one scan reads more than the dates that it is asked for."""
-        return self.indicator.name == SQL or "verdicts_from" in self.indicator.parameters
-
-    @property
     def relation(self) -> str:
         """SQL of its rows with all the columns that counting needs."""
         has = self._optional_columns()
@@ -125,17 +120,17 @@ def holds(
     return " AND ".join(parts) or "true"
 
 
-def class_of(slo: Slo, places: Mapping[str, str], values: Parameters) -> str:
+def class_of(slo: Slo, places: Mapping[str, str], values: Parameters, prefix: str) -> str:
     """SQL for the class where labels count: verdicts on what nobody meant to grade, such as complaints, would bias."""
     if not slo.selected or not Source.of(slo).is_late:
         return "class"
-    return f"CASE WHEN {holds(slo.selected, places, values, 'selected')} THEN class ELSE 'excluded' END"
+    return f"CASE WHEN {holds(slo.selected, places, values, prefix)} THEN class ELSE 'excluded' END"
 
 
-def stratum_key(slo: Slo, places: Mapping[str, str], values: Parameters) -> str:
+def stratum_key(slo: Slo, places: Mapping[str, str], values: Parameters, prefix: str) -> str:
     """SQL for the key of an event's stratum."""
     parts = ["''"]
     for position, dimension in enumerate(slo.by):
-        values[f"by_{position}_prefix"] = f"{',' if position else ''}{dimension}="
-        parts += [f"$by_{position}_prefix", _ESCAPED.format(value=places[dimension])]
+        values[f"{prefix}_{position}"] = f"{',' if position else ''}{dimension}="
+        parts += [f"${prefix}_{position}", _ESCAPED.format(value=places[dimension])]
     return " || ".join(parts)

@@ -115,8 +115,14 @@ def _missing(missing: Missing | None) -> str:
     if missing.groups is None:
         return missing.reason or ""
     cost = "" if missing.cost_usd is None else f", {missing.cost_usd:,.2f} USD in all"
-    hours = "" if missing.seconds is None else f", {missing.seconds / 3600:,.1f} h one after the other"
-    return f"{missing.groups:,} more groups, {missing.total_groups:,} in all{cost}{hours}, if the rate stays"
+    time_ = "" if missing.seconds is None else f", {_lasting(missing.seconds)} one after the other"
+    return f"{missing.groups:,} more groups, {missing.total_groups:,} in all{cost}{time_}, if the rate stays"
+
+
+def _lasting(seconds: float) -> str:
+    if seconds < 7200:
+        return f"{seconds / 60:,.0f} min"
+    return f"{seconds / 3600:,.0f} h"
 
 
 def _markdown(decision: Decision) -> str:

@@ -78,6 +78,7 @@ def show(path: Path = _PROFILE, as_json: bool = JSON_OPTION) -> None:
     )
     out.print(f"{evidence.groups:,} groups, {evidence.tally.runs:,} runs, k = {profile.repeat_protocol.k.value}")
     out.print(_indicator_table(profile.indicators))
+    out.print(Text(_silent(profile.indicators), style="dim"), soft_wrap=True)
     if len(profile.strata) > 1:
         for stratum in profile.strata:
             out.print(f"\n[bold]{_stratum_name(stratum.task_class, stratum.consequence_class, stratum.horizon)}[/bold]")
@@ -162,22 +163,35 @@ def html(
 
 
 def _indicator_table(found: Indicators) -> Table:
-    from surefoot.processors.evidence.profile import INDICATORS
-
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("indicator", "value", "interval", "method", "groups", "runs"):
         table.add_column(title, justify="right" if title in {"value", "groups", "runs"} else "left", no_wrap=True)
     table.add_column("remark")
-    for name in INDICATORS:
+    for name in _told(found):
         one = getattr(found, name)
         interval = next(iter(found.confidence_intervals.get(name, [])), None)
         bounds, method = "–", "–"
         if interval is not None:
             bounds = f"{number(interval.low, '{:.4f}')} to {number(interval.high, '{:.4f}')}"
-            method = f"{100 * interval.confidence:g} % {interval.method}"
+            method = f"{100 * interval.confidence:g} % {interval.method.replace('_', ' ')}"
         cells = [name, number(one.value, "{:.4f}"), bounds, method, f"{one.groups:,}", f"{one.runs:,}"]
         table.add_row(*cells, Text(one.reason or "", style="dim"))
     return table
+
+
+def _told(found: Indicators) -> list[str]:
+    """The indicators about which there is something to say; of the others nothing was recorded."""
+    from surefoot.processors.evidence.profile import INDICATORS
+
+    return [name for name in INDICATORS if getattr(found, name).groups]
+
+
+def _silent(found: Indicators) -> str:
+    from surefoot.processors.evidence.profile import INDICATORS
+
+    told = _told(found)
+    absent = [f"{name} ({getattr(found, name).reason})" for name in INDICATORS if name not in told]
+    return f"Not recorded: {', '.join(absent)}." if absent else ""
 
 
 def _stratum_name(*parts: str | None) -> str:

@@ -68,7 +68,9 @@ def dumbbell_chart(bells: list[Dumbbell], width: int) -> str:
         layers.append(bars.encode(x=alt.X("low:Q", title=None, scale=scale, axis=axis), x2="high:Q"))
         layers.append(dots.encode(x=alt.X("value:Q", title=None, scale=scale, axis=axis)))
     fit = alt.AutoSizeParams(type="fit", contains="padding")
-    return draw(alt.layer(*layers).properties(autosize=fit), width, 34 * len(names) + 34)
+    # On the left: the drawing guesses the widths of letters, and guesses too low for long labels.
+    padding = {"left": 18, "right": 8, "top": 2, "bottom": 2}
+    return draw(alt.layer(*layers).properties(autosize=fit, padding=padding), width, 34 * len(names) + 34)
 
 
 def _short(name: str) -> str:

@@ -19,7 +19,7 @@ from surefoot.processors.evidence.changes import shown
 from surefoot.processors.evidence.checklist import verify
 from surefoot.processors.evidence.profile import INDICATORS, IndicatorPart, IntervalPart, Profile
 
-WORST: Final = 60  # strips that are shown
+WORST: Final = 100  # strips that are shown
 _CLASSES: Final = {
     "all_acceptable": "all acceptable",
     "mixed": "mixed",

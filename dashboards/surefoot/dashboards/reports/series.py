@@ -114,7 +114,7 @@ def dumbbells(profile: Profile) -> list[Dumbbell]:
     """The whole, then each stratum when there are several."""
     strata = profile.strata if len(profile.strata) > 1 else []
     found = [("all", profile.indicators, profile.evidence.groups)]
-    found += [(stratum_name(one), one.indicators, one.indicators.outcome_yield.groups) for one in strata]
+    found += [(_telling_name(one, strata), one.indicators, one.indicators.outcome_yield.groups) for one in strata]
     bells = []
     for name, indicators, groups in found:
         ends = []
@@ -130,6 +130,16 @@ def stratum_name(stratum: StratumResult) -> str:
     """Its dimensions in one line."""
     parts = (stratum.task_class, stratum.consequence_class, stratum.horizon)
     return " · ".join(part for part in parts if part) or "unnamed stratum"
+
+
+def _telling_name(stratum: StratumResult, strata: list[StratumResult]) -> str:
+    """Its name without the dimensions in which all of them are alike."""
+    parts = [
+        getattr(stratum, name) or f"no {name.replace('_', ' ')}"
+        for name in ("task_class", "consequence_class", "horizon")
+        if len({getattr(one, name) for one in strata}) > 1
+    ]
+    return " · ".join(parts)
 
 
 def _counted(profile: Profile) -> Counted:

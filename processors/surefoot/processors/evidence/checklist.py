@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import isclose
 from typing import Any, Final, Literal
 
+from surefoot.processors.evidence.changes import shown
 from surefoot.processors.evidence.classes import class_counts
 from surefoot.processors.evidence.measure import Counted, indicators
 from surefoot.processors.evidence.profile import INDICATORS, Indicators, Profile, is_intact
@@ -261,11 +262,15 @@ def _review(profile: Profile) -> Told:
         return "not recorded", "change_control.drift_triggers is empty"
     text = str(triggers).lower()
     absent = [word for word in _TRIGGERS if word not in text]
-    return ("no", f"drift_triggers do not name: {', '.join(absent)}") if absent else ("yes", f"review on {triggers}")
+    return (
+        ("no", f"drift_triggers do not name: {', '.join(absent)}")
+        if absent
+        else ("yes", f"review on {shown(triggers)}")
+    )
 
 
 def _written(value: Any, field: str, before: str = "") -> Told:
-    return ("not recorded", f"{before}{field} is empty") if value is None else ("yes", f"{before}{value}")
+    return ("not recorded", f"{before}{field} is empty") if value is None else ("yes", f"{before}{shown(value)}")
 
 
 def _all_of(found: int | None, total: int, what: str) -> Told:

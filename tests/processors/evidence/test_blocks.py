@@ -19,7 +19,7 @@ GOOD = RNG.binomial(TOTAL, CHANCE)
 
 
 def interval(good: Any = GOOD, total: Any = TOTAL, **rest: Any) -> Interval:
-    return production_interval(good, total, quantity="outcome_yield", **{"sides": "two", **rest})
+    return production_interval(good, total, **{"sides": "two", **rest})
 
 
 def width(found: Interval) -> float:

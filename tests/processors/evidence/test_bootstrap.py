@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from surefoot.processors.evidence.bootstrap import exact_quantile, resampled_quantile
+from surefoot.processors.evidence.bootstrap import exact_quantile, resampled_bounds
 from surefoot.processors.evidence.types import GroupTypes, pass_hat_types, yield_types
 
 
@@ -63,9 +63,10 @@ def test_pass_hat_of_exactly_k_runs_is_a_binomial_quantile() -> None:
 
 def test_resampling_agrees_and_a_seed_is_the_whole_of_its_chance() -> None:
     types = yield_types([5] * 80, [5] * 60 + [3] * 15 + [0] * 5, [0, 1] * 40)
-    resampled = resampled_quantile(types, 0.05, seed=7, resamples=50_000)
-    assert resampled == pytest.approx(exact_quantile(types, 0.05), abs=0.003)
-    assert resampled == resampled_quantile(types, 0.05, seed=7, resamples=50_000)
+    low, high = resampled_bounds(types, 0.05, seed=7, resamples=50_000)
+    assert low == pytest.approx(exact_quantile(types, 0.05), abs=0.003)
+    assert high == pytest.approx(1 - exact_quantile(types.mirrored(), 0.05), abs=0.003)
+    assert (low, high) == resampled_bounds(types, 0.05, seed=7, resamples=50_000)
 
 
 def test_strata_take_their_difference_out_of_the_spread() -> None:
@@ -90,5 +91,5 @@ def test_one_task_and_a_stratum_of_two_groups() -> None:
 def test_values_off_every_small_lattice_are_rounded_down_only() -> None:
     n = np.array([97, 89, 83, 79, 73, 71] * 10)
     types = yield_types(n, n - 5)
-    exact, resampled = exact_quantile(types, 0.05), resampled_quantile(types, 0.05, resamples=50_000)
+    exact, (resampled, _) = exact_quantile(types, 0.05), resampled_bounds(types, 0.05, resamples=50_000)
     assert resampled - 3e-4 < exact < resampled + 2e-4

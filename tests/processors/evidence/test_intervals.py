@@ -14,7 +14,7 @@ OTHER_NAME: dict[ShareMethod, str] = {"clopper_pearson": "beta", "wilson": "wils
 @pytest.mark.parametrize("method", OTHER_NAME)
 @pytest.mark.parametrize(("hits", "groups"), [(1, 3), (8, 10), (4, 1000), (968, 1000), (150_000, 200_000)])
 def test_two_sided_bounds_are_those_of_statsmodels(method: ShareMethod, hits: int, groups: int) -> None:
-    found = share_interval(hits, groups, quantity="any", sides="two", confidence=0.9, method=method)
+    found = share_interval(hits, groups, sides="two", confidence=0.9, method=method)
     low, high = proportion_confint(hits, groups, alpha=0.1, method=OTHER_NAME[method])
     assert found.low == pytest.approx(low, abs=1e-9)
     assert found.high == pytest.approx(high, abs=1e-9)
@@ -22,9 +22,9 @@ def test_two_sided_bounds_are_those_of_statsmodels(method: ShareMethod, hits: in
 
 @pytest.mark.parametrize("method", OTHER_NAME)
 def test_a_one_sided_bound_has_the_whole_error_on_its_side(method: ShareMethod) -> None:
-    two = share_interval(7, 50, quantity="any", sides="two", confidence=0.9, method=method)
-    lower = share_interval(7, 50, quantity="any", sides="lower", confidence=0.95, method=method)
-    upper = share_interval(7, 50, quantity="any", sides="upper", confidence=0.95, method=method)
+    two = share_interval(7, 50, sides="two", confidence=0.9, method=method)
+    lower = share_interval(7, 50, sides="lower", confidence=0.95, method=method)
+    upper = share_interval(7, 50, sides="upper", confidence=0.95, method=method)
     assert lower.low == pytest.approx(two.low)
     assert upper.high == pytest.approx(two.high)
     assert lower.high is upper.low is None
@@ -32,55 +32,55 @@ def test_a_one_sided_bound_has_the_whole_error_on_its_side(method: ShareMethod) 
 
 @pytest.mark.parametrize("method", OTHER_NAME)
 def test_nothing_seen_is_not_nothing_there(method: ShareMethod) -> None:
-    none = share_interval(0, 300, quantity="consistent_wrong_rate", sides="upper", method=method).high
-    every = share_interval(300, 300, quantity="pass_hat_k", sides="lower", method=method).low
+    none = share_interval(0, 300, sides="upper", method=method).high
+    every = share_interval(300, 300, sides="lower", method=method).low
     assert none is not None
     assert every is not None
     assert 0.005 < none < 0.013
     assert none == pytest.approx(1 - every)
-    assert share_interval(0, 300, quantity="any", sides="lower", method=method).low == 0
-    assert share_interval(300, 300, quantity="any", sides="upper", method=method).high == 1
+    assert share_interval(0, 300, sides="lower", method=method).low == 0
+    assert share_interval(300, 300, sides="upper", method=method).high == 1
 
 
 def test_the_rule_of_three_is_what_clopper_and_pearson_say_of_zero() -> None:
-    high = share_interval(0, 1000, quantity="any", sides="upper").high
+    high = share_interval(0, 1000, sides="upper").high
     assert high == pytest.approx(1 - 0.05 ** (1 / 1000))
 
 
 def test_no_groups_have_no_bounds_and_open_nothing() -> None:
-    found = share_interval(0, 0, quantity="any", sides="two")
+    found = share_interval(0, 0, sides="two")
     assert (found.low, found.high, found.gate, found.note) == (None, None, False, "no groups")
 
 
 @pytest.mark.parametrize(("hits", "groups", "confidence"), [(5, 4, 0.95), (-1, 4, 0.95), (1, 4, 95.0), (1, 4, 1.0)])
 def test_impossible_questions_are_refused(hits: int, groups: int, confidence: float) -> None:
     with pytest.raises(EvidenceInputError):
-        share_interval(hits, groups, quantity="any", sides="two", confidence=confidence)
+        share_interval(hits, groups, sides="two", confidence=confidence)
 
 
 def test_a_method_that_does_not_exist_is_named() -> None:
     with pytest.raises(EvidenceInputError, match="wald"):
-        share_interval(1, 4, quantity="any", sides="two", method="wald")  # type: ignore[arg-type]  # the point of it
+        share_interval(1, 4, sides="two", method="wald")  # type: ignore[arg-type]  # the point of it
     with pytest.raises(EvidenceInputError, match="bca"):
-        mean_interval(yield_types([3], [3]), quantity="any", sides="two", method="bca")  # type: ignore[arg-type]  # same
+        mean_interval(yield_types([3], [3]), sides="two", method="bca")  # type: ignore[arg-type]  # same
 
 
 def test_methods_that_undercover_say_so_and_open_nothing() -> None:
     types = yield_types([3] * 100, [3] * 95 + [1] * 5)
-    assert mean_interval(types, quantity="outcome_yield", sides="lower").gate
-    assert share_interval(95, 100, quantity="pass_hat_k", sides="lower").gate
-    boot = mean_interval(types, quantity="outcome_yield", sides="lower", method="cluster_bootstrap_percentile_exact")
+    assert mean_interval(types, sides="lower").gate
+    assert share_interval(95, 100, sides="lower").gate
+    boot = mean_interval(types, sides="lower", method="cluster_bootstrap_percentile_exact")
     assert not boot.gate
     assert "100 groups it covered" in boot.note
-    assert not share_interval(95, 100, quantity="pass_hat_k", sides="lower", method="wilson").gate
+    assert not share_interval(95, 100, sides="lower", method="wilson").gate
 
 
 def test_an_upper_bound_is_the_lower_one_of_the_mirror_image() -> None:
     types = yield_types([3, 3, 3, 3], [0, 0, 1, 3])
     mirror = yield_types([3, 3, 3, 3], [3, 3, 2, 0])
     for method in ("betting", "empirical_bernstein", "clopper_pearson_floor", "cluster_bootstrap_percentile_exact"):
-        high = mean_interval(types, quantity="any", sides="upper", method=method).high
-        low = mean_interval(mirror, quantity="any", sides="lower", method=method).low
+        high = mean_interval(types, sides="upper", method=method).high
+        low = mean_interval(mirror, sides="lower", method=method).low
         assert high is not None
         assert low is not None
         assert high == pytest.approx(1 - low)
@@ -89,12 +89,11 @@ def test_an_upper_bound_is_the_lower_one_of_the_mirror_image() -> None:
 def test_the_floor_of_the_yield_is_clopper_and_pearson_on_groups_without_a_failure() -> None:
     floor = mean_interval(
         yield_types([3, 4, 5] * 20, [3, 4, 4] * 20),
-        quantity="outcome_yield",
         sides="lower",
         method="clopper_pearson_floor",
     )
-    assert floor.low == share_interval(40, 60, quantity="any", sides="lower").low
-    none = mean_interval(yield_types([3], [2]), quantity="any", sides="lower", method="clopper_pearson_floor")
+    assert floor.low == share_interval(40, 60, sides="lower").low
+    none = mean_interval(yield_types([3], [2]), sides="lower", method="clopper_pearson_floor")
     assert none.low == 0
 
 

@@ -15,7 +15,7 @@ def test_the_next_lower_number_of_groups_does_not_clear() -> None:
     assert groups == 299
 
     def high(number: int) -> float:
-        found = share_interval(0, number, quantity="any", sides="upper").high
+        found = share_interval(0, number, sides="upper").high
         assert found is not None
         return found
 
@@ -31,7 +31,7 @@ def test_a_floor_is_a_ceiling_for_what_fails() -> None:
 def test_planned_groups_clear_when_they_come_in_as_planned() -> None:
     groups = groups_for_share(0.04, 0.05, side="ceiling", method="clopper_pearson").groups
     assert groups is not None
-    high = share_interval(groups // 25, groups // 25 * 25, quantity="any", sides="upper").high
+    high = share_interval(groups // 25, groups // 25 * 25, sides="upper").high
     assert high == pytest.approx(0.05, abs=2e-4)
 
 

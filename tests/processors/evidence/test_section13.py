@@ -22,19 +22,17 @@ PRINTED_Z = float(stats.norm.cdf(2.128))  # the level of the z that the paper pr
 
 
 def lower(method: MeanMethod, confidence: float = LEVEL) -> float:
-    found = mean_interval(
-        yield_types(RUNS, ACCEPTABLE), quantity="outcome_yield", sides="lower", confidence=confidence, method=method
-    )
+    found = mean_interval(yield_types(RUNS, ACCEPTABLE), sides="lower", confidence=confidence, method=method)
     assert found.low is not None
     return found.low
 
 
 def share(hits: int, side: str, method: ShareMethod, confidence: float) -> float:
     if side == "lower":
-        low = share_interval(hits, 1000, quantity="any", sides="lower", confidence=confidence, method=method).low
+        low = share_interval(hits, 1000, sides="lower", confidence=confidence, method=method).low
         assert low is not None
         return low
-    high = share_interval(hits, 1000, quantity="any", sides="upper", confidence=confidence, method=method).high
+    high = share_interval(hits, 1000, sides="upper", confidence=confidence, method=method).high
     assert high is not None
     return high
 
@@ -49,7 +47,6 @@ def test_the_yield_and_its_lower_bound_by_200_000_resamples_and_exactly() -> Non
 def test_the_two_sided_95_percent_interval_of_the_yield() -> None:
     found = mean_interval(
         yield_types(RUNS, ACCEPTABLE),
-        quantity="outcome_yield",
         sides="two",
         method="cluster_bootstrap_percentile_exact",
     )

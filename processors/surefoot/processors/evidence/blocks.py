@@ -44,7 +44,6 @@ def production_interval(
     good: ArrayLike,
     total: ArrayLike,
     *,
-    quantity: str,
     sides: Sides,
     blocks: Blocks | None,
     confidence: float = 0.95,
@@ -57,7 +56,7 @@ def production_interval(
     if not len(rows) or (rows < 0).any() or (rows[:, 0] > rows[:, 1]).any() or not rows[:, 1].any():
         raise EvidenceInputError("a production interval needs rows with 0 <= good <= total, and runs in one at least")
     if blocks is None:
-        return _descriptive(rows, quantity, sides, confidence)
+        return _descriptive(rows, sides, confidence)
     alpha = tail(confidence, sides)
     note = ""
     if method == "betting":
@@ -89,11 +88,9 @@ def _failures(rows: np.ndarray) -> np.ndarray:
     return np.column_stack([rows[:, 1] - rows[:, 0], rows[:, 1]])
 
 
-def _descriptive(rows: np.ndarray, quantity: str, sides: Sides, confidence: float) -> Interval:
+def _descriptive(rows: np.ndarray, sides: Sides, confidence: float) -> Interval:
     good, total = rows.sum(axis=0)
-    plain = share_interval(
-        int(good), int(total), quantity=quantity, sides=sides, confidence=confidence, method="wilson", unit="run"
-    )
+    plain = share_interval(int(good), int(total), sides=sides, confidence=confidence, method="wilson", unit="run")
     note = "descriptive: no blocks were declared, runs are treated as independent"
     return Interval("wilson", confidence, sides, plain.low, plain.high, "run", gate=False, note=note)
 

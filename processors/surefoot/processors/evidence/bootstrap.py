@@ -25,8 +25,10 @@ BATCH = 20_000  # resamples at a time: bounds the memory
 LOST = log(2e20)  # what lies outside of the transform's window has a chance below exp(-LOST)
 
 
-def resampled_quantile(types: GroupTypes, alpha: float, seed: int = SEED, resamples: int = RESAMPLES) -> float:
-    """The ``alpha`` quantile of ``resamples`` means; equal seeds give equal answers."""
+def resampled_bounds(
+    types: GroupTypes, alpha: float, seed: int = SEED, resamples: int = RESAMPLES
+) -> tuple[float, float]:
+    """The lowest and the highest of ``resamples`` means but for ``alpha`` on each side; equal seeds, equal answers."""
     if resamples < 1:
         raise EvidenceInputError(f"a bootstrap needs at least 1 resample, got {resamples}")
     generator = np.random.default_rng(seed)
@@ -38,11 +40,13 @@ def resampled_quantile(types: GroupTypes, alpha: float, seed: int = SEED, resamp
             draws = generator.multinomial(counts.sum(), counts / counts.sum(), size=size)
             totals += draws @ types.values
         means[start : start + size] = totals / types.groups
-    return float(np.quantile(means, alpha, method="inverted_cdf"))
+    left_out = max(ceil(alpha * resamples), 1) - 1
+    means.sort()
+    return float(means[left_out]), float(means[resamples - 1 - left_out])
 
 
 def exact_quantile(types: GroupTypes, alpha: float) -> float:
-    """The ``alpha`` quantile of the distribution that ``resampled_quantile`` samples."""
+    """The least mean that resampling reaches with a chance of ``alpha``; the mirror image gives the upper bound."""
     steps = lcm(*(value.denominator for value in types.fractions))
     scale = min(steps, FINEST_LATTICE)
     points = np.array([int(value * scale) for value in types.fractions])  # int() rounds down

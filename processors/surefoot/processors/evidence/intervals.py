@@ -36,26 +36,24 @@ def share_interval(
     hits: int,
     groups: int,
     *,
-    quantity: str,
     sides: Sides,
     confidence: float = 0.95,
     method: ShareMethod = DEFAULT_SHARE,
     unit: str = "group",
 ) -> Interval:
-    """Bounds for the share of groups that ``hits`` of ``groups`` estimates; ``quantity`` as in ``Estimate.name``."""
+    """Bounds for the share of groups that ``hits`` of ``groups`` estimates."""
     _check(confidence)
     if not 0 <= hits <= groups:
         raise EvidenceInputError(f"a share needs 0 <= hits <= groups, got {hits} of {groups}")
     if not groups:
         return Interval(method, confidence, sides, None, None, unit, gate=False, note="no groups")
     low, high = _share_bounds(hits, groups, tail(confidence, sides), method)
-    return _interval(method, quantity, sides, confidence, groups, low, high, unit)
+    return _interval(method, sides, confidence, groups, low, high, unit)
 
 
 def mean_interval(
     types: GroupTypes,
     *,
-    quantity: str,
     sides: Sides,
     confidence: float = 0.95,
     method: MeanMethod = DEFAULT_MEAN,
@@ -65,19 +63,15 @@ def mean_interval(
     """Bounds for the mean over groups of values in [0, 1]; seed and resamples are those of the resampling method."""
     _check(confidence)
     alpha = tail(confidence, sides)
-    bounds: dict[str, Callable[[GroupTypes], float]] = {
-        "betting": lambda t: betting.betting_lower(t.values, t.counts, alpha),
-        "empirical_bernstein": lambda t: betting.empirical_bernstein_lower(t.values, t.counts, alpha),
-        "clopper_pearson_floor": lambda t: _full_marks_floor(t, alpha),
-        "cluster_bootstrap_percentile": lambda t: bootstrap.resampled_quantile(t, alpha, seed, resamples),
-        "cluster_bootstrap_percentile_exact": lambda t: bootstrap.exact_quantile(t, alpha),
-    }
-    if method not in bounds:
-        raise EvidenceInputError(f"no method {method!r} for a mean over groups; there are {', '.join(bounds)}")
-    lower = bounds[method]
-    low = lower(types) if sides != "upper" else None
-    high = 1 - lower(types.mirrored()) if sides != "lower" else None
-    return _interval(method, quantity, sides, confidence, types.groups, low, high, "group")
+    if method == "cluster_bootstrap_percentile":
+        low, high = bootstrap.resampled_bounds(types, alpha, seed, resamples)
+    elif method in _LOWER:
+        lower = _LOWER[method]
+        low = lower(types, alpha) if sides != "upper" else 0.0
+        high = 1 - lower(types.mirrored(), alpha) if sides != "lower" else 1.0
+    else:
+        raise EvidenceInputError(f"no method {method!r} for a mean over groups; there are {get_args(MeanMethod)}")
+    return _interval(method, sides, confidence, types.groups, low, high, "group")
 
 
 def tail(confidence: float, sides: Sides) -> float:
@@ -87,12 +81,11 @@ def tail(confidence: float, sides: Sides) -> float:
 
 def _interval(
     method: str,
-    quantity: str,
     sides: Sides,
     confidence: float,
     groups: int,
-    low: float | None,
-    high: float | None,
+    low: float,
+    high: float,
     unit: str,
 ) -> Interval:
     note = gate_note(method, groups, confidence) or ""
@@ -133,3 +126,11 @@ def _share_bounds(hits: int, groups: int, alpha: float, method: str) -> tuple[fl
     low = stats.binomtest(hits, groups, alternative="greater").proportion_ci(1 - alpha, names[method]).low
     high = stats.binomtest(hits, groups, alternative="less").proportion_ci(1 - alpha, names[method]).high
     return float(low), float(high)
+
+
+_LOWER: dict[str, Callable[[GroupTypes, float], float]] = {
+    "betting": lambda types, alpha: betting.betting_lower(types.values, types.counts, alpha),
+    "empirical_bernstein": lambda types, alpha: betting.empirical_bernstein_lower(types.values, types.counts, alpha),
+    "clopper_pearson_floor": _full_marks_floor,
+    "cluster_bootstrap_percentile_exact": bootstrap.exact_quantile,
+}

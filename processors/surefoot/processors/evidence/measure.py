@@ -240,14 +240,14 @@ def _share(hits: int, total: int, name: str, sides: Sides, confidence: float, me
     if method is not None and method not in get_args(ShareMethod):
         raise EvidenceInputError(_unfit(method, name, get_args(ShareMethod)))
     chosen = DEFAULT_SHARE if method is None else cast(ShareMethod, method)
-    return share_interval(hits, total, quantity=_quantity(name), sides=sides, confidence=confidence, method=chosen)
+    return share_interval(hits, total, sides=sides, confidence=confidence, method=chosen)
 
 
 def _mean(types: GroupTypes, name: str, sides: Sides, confidence: float, method: str | None) -> Interval:
     if method is not None and method not in get_args(MeanMethod):
         raise EvidenceInputError(_unfit(method, name, get_args(MeanMethod)))
     chosen = DEFAULT_MEAN if method is None else cast(MeanMethod, method)
-    return mean_interval(types, quantity=_quantity(name), sides=sides, confidence=confidence, method=chosen)
+    return mean_interval(types, sides=sides, confidence=confidence, method=chosen)
 
 
 def _quotient_bounds(counted: Counted, sides: Sides, confidence: float, method: str | None) -> Interval | None:
@@ -274,10 +274,6 @@ def _quotient_bounds(counted: Counted, sides: Sides, confidence: float, method: 
         gate=strict.gate and mean.gate,
         note="; ".join(filter(None, (strict.note, mean.note))),
     )
-
-
-def _quantity(name: str) -> str:
-    return "pass_hat_k" if name == "strict_repeated_success_at_k" else name
 
 
 def _unfit(method: str, name: str, fit: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from support.reports import every_state
-from surefoot.dashboards import metrics
+from surefoot.dashboards import gauges, metrics
 from surefoot.dashboards.grafana import UID, build_dashboard
 from surefoot.processors import status
 
@@ -30,8 +30,8 @@ VARIABLES = {"$__rate_interval": "1m", "$slo": "tickets"}
 needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 
 
-def substituted(expr: str) -> str:
-    for name, value in VARIABLES.items():
+def substituted(expr: str, slo: str = "tickets") -> str:
+    for name, value in {**VARIABLES, "$slo": slo}.items():
         expr = expr.replace(name, value)
     assert "$" not in expr, f"a variable is left in {expr}"
     return expr
@@ -126,9 +126,10 @@ def test_the_states_are_those_that_the_metric_has() -> None:
         for override in panel.get("fieldConfig", {}).get("overrides", []):
             found += [m for item in override["properties"] if item["id"] == "mappings" for m in item["value"]]
 
-    assert len(found) == 2
-    for mapping in found:
-        assert set(mapping["options"]) == {str(value) for value in metrics.STATES.values()}
+    of_state = [mapping for mapping in found if "2" in mapping["options"] and "-1" in mapping["options"]]
+    assert len(of_state) == 2
+    for mapping in of_state:
+        assert set(mapping["options"]) == {str(value) for value in gauges.STATES.values()}
 
 
 def test_exemplars_are_asked_for_where_a_counter_has_them() -> None:
@@ -192,7 +193,7 @@ def test_every_query_finds_something_in_what_the_endpoint_shows(tmp_path: Path, 
 def test_the_overview_shows_the_worst_line_of_each_slo(tmp_path: Path, series: list[dict[str, str]]) -> None:
     """``tickets`` burns slowly as a whole and its refunds page: 4 % and 20 % bad against 5 % allowed."""
     table = next(panel for panel in SHOWN if panel["type"] == "table")
-    worst = {"A": 0.95, "B": -3, "C": 4, "D": 2}
+    worst = {"A": 0.95, "B": -3, "C": 4, "D": 2, "E": 0}
     rounded = {target["refId"]: f"round(({target['expr']}), 0.01)" for target in table["targets"]}
 
     expected = [
@@ -202,6 +203,29 @@ def test_the_overview_shows_the_worst_line_of_each_slo(tmp_path: Path, series: l
             "exp_samples": [{"labels": '{slo="tickets"}', "value": value}],
         }
         for ref, value in worst.items()
+    ]
+
+    promtool_finds(tmp_path, series, expected)
+
+
+@needs_promtool
+def test_a_frozen_tier_is_told_from_a_quiet_and_from_a_burning_one(
+    tmp_path: Path, series: list[dict[str, str]]
+) -> None:
+    expr = next(panel for panel in SHOWN if panel["title"] == "Tiers")["targets"][0]["expr"]
+    lines = {
+        "late": [("matured", "ticket_fast", 1), ("matured", "ticket_slow", 1), ("fast", "page_fast", 0)],
+        "pages": [("fast", "page_fast", 2), ("fast", "ticket_fast", 0)],
+    }
+    expected = [
+        {
+            "expr": f"({substituted(expr, slo)}) and on (view, tier) "
+            f'surefoot_slo_tier_burning{{view="{view}",tier="{tier}"}}',
+            "eval_time": "5m",
+            "exp_samples": [{"labels": f'{{view="{view}", tier="{tier}"}}', "value": value}],
+        }
+        for slo, found in lines.items()
+        for view, tier, value in found
     ]
 
     promtool_finds(tmp_path, series, expected)
@@ -227,7 +251,7 @@ def test_events_of_the_roll_up_are_not_counted_twice(tmp_path: Path, series: lis
         {
             "expr": f'({expr}) and on (outcome) surefoot_slo_events{{outcome="{outcome}"}}',
             "eval_time": "5m",
-            "exp_samples": [{"labels": f'{{outcome="{outcome}"}}', "value": value}],
+            "exp_samples": [{"labels": f'{{view="fast", outcome="{outcome}"}}', "value": value}],
         }
         for outcome, value in outcomes.items()
     ]
@@ -239,8 +263,8 @@ def test_events_of_the_roll_up_are_not_counted_twice(tmp_path: Path, series: lis
 def test_a_legend_tells_the_roll_up_from_its_strata(tmp_path: Path, series: list[dict[str, str]]) -> None:
     expr = substituted(next(panel for panel in SHOWN if panel["title"] == "State")["targets"][0]["expr"])
     lines = [
-        {"labels": '{slo="tickets"}', "value": 1},
-        {"labels": '{slo="tickets",task_class="refund"}', "value": 2},
+        {"labels": '{slo="tickets",view="fast"}', "value": 1},
+        {"labels": '{slo="tickets",view="fast",task_class="refund"}', "value": 2},
     ]
 
     promtool_finds(tmp_path, series, [{"expr": expr, "eval_time": "5m", "exp_samples": lines}])

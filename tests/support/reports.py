@@ -130,7 +130,11 @@ def every_state(computed_at: float) -> StatusReport:
         computed_at,
         [
             slo("fine", "ok", Counts(9_990, 10)),
-            slo("tickets", "burning_ticket", Counts(960, 40, 12, 0), 0.95, (refunds,)),
+            replace(
+                slo("tickets", "burning_ticket", Counts(960, 40, 12, 0), 0.95, (refunds,)),
+                evaluated_at=computed_at,
+                actions=[ActionReport("desk-policy", "notify", None, "", computed_at, "budget left is 20 %, n 1,000")],
+            ),
             slo("pages", "burning_page", Counts(700, 300)),
             slo("spent", "exhausted", Counts(900, 100)),
             slo("silent", "no_data", Counts()),

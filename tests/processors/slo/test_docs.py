@@ -28,12 +28,6 @@ def test_the_files_on_the_page_are_valid(tmp_path: Path) -> None:
     }
 
 
-def test_the_message_on_the_page_is_the_one_that_is_given(tmp_path: Path) -> None:
-    (tmp_path / "availability.yaml").write_text(blocks("yaml")[0].replace("target: 0.99", "target: 1"))
-    (problem,) = load_slos(tmp_path).problems
-    assert blocks("text") == [f"slos/{str(problem).removeprefix(f'{tmp_path}/')}\n"]
-
-
 def test_the_code_on_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = blocks("python")
     exec(compile(code, "docs/slos.md", "exec"), {"SLOS": ROOT / "demo" / "surefoot" / "demo" / "slos"})

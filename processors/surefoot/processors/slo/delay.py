@@ -102,30 +102,36 @@ def label_delay(con: duckdb.DuckDBPyConnection, slo: Slo, now: float, scale: flo
     delay = np.where(labelled > 0, np.maximum(np.expm1(np.maximum(steps, 0) * _STEP) * 60, 1.0), age)
     delays = Delays(labelled, delay, np.maximum(age, delay), table["events"].to_numpy().astype(np.int64))
     seconds = delay_of(delays, slo.labels, scale)
-    n = int(delays.count[labelled > 0].sum())
     last = pc.max(table["last_at"]).as_py()
     waiting = delays.of((labelled == 0) & (age - _HOUR > seconds) & (now - age >= (last or now)))
+    n = int(delays.count[labelled > 0].sum())
     return LabelDelay(seconds, n, _stale(slo.labels, last, waiting.n, seconds, now))
 
 
 def delay_of(delays: Delays, labels: Labels, scale: float = 1.0) -> float:
-    """Seconds within which the ``quantile`` of labels has come, of all and of each class; at most the maximum."""
+    """Seconds within which the ``quantile`` of labels has come, of all and of each class; at most the maximum.
+
+    The maximum, too, while all runs are so young that twice the delay was never seen.
+    """
     longest = labels.max_delay_seconds * scale
     known = delays.of(delays.labelled > 0)
     if known.n < labels.min_labelled:
         return longest
-    found = [_censored(delays, labels.quantile)]
-    for kind in (1, 2):
+    found = []
+    for kind in (1, 2, 3):
         chosen = known.of(known.labelled == kind)
         # Too few for a quantile: as long as the longest of them took.
         if chosen.n:
             enough = chosen.n >= labels.min_labelled
             found.append(_truncated(chosen, labels.quantile) if enough else float(chosen.delay.max()))
-    return min(max(found), longest)
+    # Infinite: so many have no label at any age that waiting does not help. The bounds and the coverage show them.
+    of_all = _censored(delays, labels.quantile)
+    delay = max([*found, *([of_all] if math.isfinite(of_all) else [])])
+    return min(delay, longest) if 2 * delay <= float(delays.age.max()) else longest
 
 
 def _censored(delays: Delays, quantile: float) -> float:
-    """Kaplan-Meier's quantile; infinite if so many have not been labelled at any age."""
+    """Kaplan and Meier's quantile; infinite if so many have not been labelled at any age."""
     survival = SurvfuncRight(delays.delay, (delays.labelled > 0).astype(float), freq_weights=delays.count.astype(float))
     found = float(survival.quantile(quantile))
     return found if math.isfinite(found) else math.inf

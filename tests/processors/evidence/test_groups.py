@@ -96,6 +96,12 @@ def test_counts_are_checked_and_sorted() -> None:
         GroupTable.from_counts(3, [1], colour=["red"])
 
 
+def test_a_run_of_a_year_is_read() -> None:
+    groups = GroupTable.from_runs(pa.table({"group_id": ["a"], "acceptable": [True], "duration_ns": [2**55 + 1]}))
+    assert groups.runs is not None
+    assert groups.runs.numbers["duration_ns"].tolist() == [2.0**55]
+
+
 def test_runs_need_a_group_and_a_verdict_column() -> None:
     with pytest.raises(GroupsError, match="'acceptable'"):
         GroupTable.from_runs(RUNS.drop_columns(["acceptable"]))

@@ -142,6 +142,26 @@ def test_section_13_points() -> None:
     assert errors.task_level.value == pytest.approx(0.0031215380824202677 * np.sqrt(1000 / 999), abs=EXACT)
 
 
+@pytest.mark.parametrize(
+    ("ok", "mixed", "wrong", "other"),
+    [(74, 13, 5, 8), (64, 16, 1, 19), (58, 31, 3, 8)],
+    ids=["claude", "gpt-4o", "llama"],
+)
+def test_hotpot_classes(ok: int, mixed: int, wrong: int, other: int) -> None:
+    # Ten runs of 100 questions each; equivalent means the same normalised answer.
+    good = [10] * ok + [5] * mixed + [0] * (wrong + other)
+    groups = GroupTable.from_counts(10, good, equivalent=[-1] * (ok + mixed) + [1] * wrong + [0] * other)
+    assert classes.class_counts(groups) == {
+        "all_acceptable": ok,
+        "mixed": mixed,
+        "consistent_wrong": wrong,
+        "non_equivalent_repeated_failure": other,
+        "unknown_equivalence": 0,
+        "too_few_runs": 0,
+    }
+    assert classes.consistent_wrong_rate(groups).value == pytest.approx(wrong / 100, abs=EXACT)
+
+
 def test_ibm_figures() -> None:
     assert repeated.gap(0.774, 0.530) == pytest.approx(0.244, abs=EXACT)
     assert repeated.normalised(0.774, 0.530) == pytest.approx(0.6847545219638244, abs=EXACT)

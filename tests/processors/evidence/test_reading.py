@@ -308,7 +308,7 @@ def test_choosing_runs(tables: Tables) -> None:
         read(tables, where={"colour": "red"})
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.data())
 def test_verdicts_count_as_in_the_slo_acceptable_outcome(tables: Tables, data: st.DataObject) -> None:
     runs = [row | {"task_id": "t", "versions": None} for row in data.draw(slo_events.runs())]

@@ -266,7 +266,8 @@ def _column_codes(runs: pa.Table, name: str) -> Codes:
 def _names(runs: pa.Table, name: str, rows: IntArray) -> NameArray | None:
     if name not in runs.column_names:
         return None
-    names: NameArray = runs[name].take(pa.array(rows)).cast(pa.string()).to_numpy(zero_copy_only=False)
+    column = runs[name].combine_chunks().cast(pa.string())
+    names: NameArray = column.take(pa.array(rows)).to_numpy(zero_copy_only=False)
     return names
 
 
@@ -274,10 +275,12 @@ def _canonical(runs: pa.Table, group: IntArray) -> IntArray:
     if "repetition" in runs.column_names and len(group):
         # Numbers sort five times faster than names; where they tell all runs apart, the run ids change nothing.
         number = pc.fill_null(runs["repetition"].cast(pa.int64()), -1).to_numpy()
-        key = group * (int(number.max()) - int(number.min()) + 1) + number
-        by_number: IntArray = np.argsort(key, kind="stable").astype(np.int64)
-        if not np.any(np.diff(key[by_number]) == 0):
-            return by_number
+        span = int(number.max()) - int(number.min()) + 1
+        if span * (int(group.max()) + 1) < 2**62:
+            key = group * span + (number - number.min())
+            by_number: IntArray = np.argsort(key, kind="stable").astype(np.int64)
+            if not np.any(np.diff(key[by_number]) == 0):
+                return by_number
     keys = {"group": pa.array(group)}
     keys |= {name: runs[name] for name in ("repetition", "run_id") if name in runs.column_names}
     order: IntArray = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]).to_numpy()
@@ -286,31 +289,43 @@ def _canonical(runs: pa.Table, group: IntArray) -> IntArray:
 
 def _run_table(runs: pa.Table, group: IntArray, order: IntArray) -> RunTable:
     rows = runs.num_rows
-    flags: dict[str, FlagArray] = {}
-    for name in FLAGS:
-        unknown = np.full(rows, -1, dtype=np.int8)
-        flags[name] = _filled(runs, name, pa.bool_(), pa.int8(), -1, unknown)[order]
-    numbers: dict[str, FloatArray] = {}
-    for name in NUMBERS:
-        numbers[name] = _filled(runs, name, pa.float64(), pa.float64(), np.nan, np.full(rows, np.nan))[order]
-    actions, offsets = _actions(runs, order)
+    flags = {
+        name: _filled(runs, name, pa.bool_(), pa.int8(), -1, order)
+        if name in runs.column_names
+        else np.full(rows, -1, dtype=np.int8)
+        for name in FLAGS
+    }
+    numbers = {
+        name: _filled(runs, name, pa.float64(), pa.float64(), np.nan, order)
+        if name in runs.column_names
+        else np.full(rows, np.nan)
+        for name in NUMBERS
+    }
     names = _names(runs, "run_id", order)
     ids = np.full(rows, None, dtype=object) if names is None else names
     return RunTable(group=group, run_id=ids, flags=flags, numbers=numbers, actions=actions, offsets=offsets)
 
 
-def _filled(runs: pa.Table, name: str, read: pa.DataType, to: pa.DataType, null: float, absent: NDArray[Any]) -> Any:
-    if name not in runs.column_names:
-        return absent
-    return pc.fill_null(runs[name].cast(read).cast(to), pa.scalar(null, to)).to_numpy()
+def _filled(runs: pa.Table, name: str, read: pa.DataType, to: pa.DataType, null: float, order: IntArray) -> Any:
+    # Not safe on purpose: a long duration in nanoseconds is no exact float, and need not be.
+    return pc.fill_null(runs[name].cast(read, safe=False).cast(to), pa.scalar(null, to)).to_numpy()[order]
 
 
 def _actions(runs: pa.Table, order: IntArray) -> tuple[Codes, IntArray]:
     if "actions" not in runs.column_names:
         return Codes.unknown(0), np.zeros(runs.num_rows + 1, dtype=np.int64)
-    column = runs["actions"].combine_chunks().take(pa.array(order))
+    column = runs["actions"].combine_chunks()
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-    return Codes.of(pc.list_flatten(column)), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    places, offsets = _gather(starts, order)
+    return Codes.of(pc.list_flatten(column)).take(places), offsets
+
+
+def _gather(starts: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the places of the elements of these rows of a list column, and the offsets of the new column."""
+    lengths = (starts[1:] - starts[:-1])[rows]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return np.repeat(starts[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1]), offsets
 
 
 def _count(group: IntArray, where: Where, rows: int) -> IntArray:
@@ -344,9 +359,7 @@ def _equivalence(
 def _select_runs(runs: RunTable, groups: Where) -> RunTable:
     keep = np.flatnonzero(groups[runs.group])
     renumbered = (np.cumsum(groups) - 1)[runs.group[keep]]
-    lengths = (runs.offsets[1:] - runs.offsets[:-1])[keep]
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    places = np.repeat(runs.offsets[:-1][keep] - offsets[:-1], lengths) + np.arange(offsets[-1])
+    places, offsets = _gather(runs.offsets, keep)
     return RunTable(
         group=renumbered.astype(np.int64),
         run_id=runs.run_id[keep],

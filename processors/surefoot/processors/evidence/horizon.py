@@ -77,7 +77,7 @@ def describe(runs: pa.Table, steps: pa.Table) -> Horizons:
     kept = _count(run, told["span_kept"].to_numpy() == 1, rows) > 0
     domain = Codes.of(told["authority_domain"])
     dependency = Codes.of(told["dependency"])
-    elapsed = pc.fill_null(runs["duration_ns"].cast(pa.float64()), np.nan).to_numpy()
+    elapsed = pc.fill_null(runs["duration_ns"].cast(pa.float64(), safe=False), np.nan).to_numpy()
     values = {
         "state_changes": _unknown(_count(run, irreversible | _is(effect, "write"), rows), unclear),
         "dependencies": _unknown(_different(run, dependency, rows), (calls > 0) & ~_any(run, dependency, rows)),

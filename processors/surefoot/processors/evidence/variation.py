@@ -120,8 +120,9 @@ def _repetition_means(groups: GroupTable) -> FloatArray | None:
         return None
     place, repetition = groups.runs.group[kept], np.unique(number[kept], return_inverse=True)[1]
     times = int(repetition.max()) + 1
-    cells = np.bincount(place * times + repetition, minlength=len(groups) * times)
-    if times < 2 or bool(np.any(cells != 1)):
+    if times < 2 or len(place) != len(groups) * times:
+        return None
+    if len(np.unique(place * times + repetition)) != len(place):
         return None
     return np.bincount(repetition, weights=verdict[kept]) / len(groups)
 

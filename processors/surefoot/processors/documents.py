@@ -55,7 +55,7 @@ def read_documents(text: str) -> Iterator[Document]:
             node = loader.get_node()
             assert node is not None  # noqa: S101 - check_node said so
             _refuse_twins(node, (), set())
-            data = loader.construct_document(node)
+            data = _construct(loader, node)
             if data is not None:
                 empty = False
                 yield Document(data, node)
@@ -68,6 +68,35 @@ def read_documents(text: str) -> Iterator[Document]:
         raise DocumentError(1, (), "nested too deeply", "write it flat") from error
     if empty:
         raise DocumentError(1, (), "the file holds nothing", "write something into it, or remove the file")
+
+
+def _construct(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
+    """The node's data. YAML takes some words for values that there are not, such as 30 February."""
+    try:
+        return loader.construct_document(node)
+    except ValueError as error:
+        for path, scalar in _scalars(node, (), set()):
+            try:
+                yaml.SafeLoader("").construct_object(scalar)
+            except ValueError:
+                what = f"{scalar.value[:40]!r} is read as {scalar.tag.rpartition(':')[2]}, and cannot be one"
+                raise DocumentError(_line(scalar), path, what, "correct it, or put it in quotes") from error
+        raise
+
+
+def _scalars(node: yaml.Node, path: tuple[str | int, ...], seen: set[int]) -> Iterator[tuple[Path, yaml.ScalarNode]]:
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.ScalarNode):
+        yield path, node
+    elif isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield from _scalars(item, (*path, index), seen)
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from _scalars(key, path, seen)
+            yield from _scalars(value, (*path, str(key.value)), seen)
 
 
 def dotted(path: Path) -> str:

@@ -41,7 +41,9 @@ def test_the_page_names_every_kind_and_every_field_with_its_default() -> None:
     kinds = re.findall(r"^\| ([A-Z][A-Za-z, ]+) \|", PAGE, re.MULTILINE)
     assert {kind for cell in kinds for kind in cell.split(", ")} == {*KINDS, *_OWN}
     section = PAGE.partition("## The metric source\n")[2].partition("\n## ")[0]
-    fields = {name: default.strip() for name, default in re.findall(r"^\| `([a-z_.]+)` \|.*\|(.*)\|$", section, re.M)}
+    fields = {
+        name: default.strip() for name, default in re.findall(r"^\| `([a-z_.]+)` \|.*\|(.*)\|$", section, re.MULTILINE)
+    }
     expected = {name for name in Selection.model_fields if name not in {"labels", "alerting"}}
     expected |= {f"labels.{name}" for name in LabelsPart.model_fields}
     expected |= {f"alerting.{name}" for name in AlertingPart.model_fields}

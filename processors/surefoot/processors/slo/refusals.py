@@ -30,6 +30,10 @@ _EXPECTED: Final = {
 }
 
 
+_LARGEST_SHOWN: Final = 10**18
+_LONGEST_SHOWN: Final = 120
+
+
 def parse(model: type[M], data: Any, remedies: str) -> M | list[Refused]:
     """``data`` as a ``model``, or all that is wrong with it; ``remedies`` names the page that shows a right one."""
     try:
@@ -64,7 +68,11 @@ def kind_of(value: Any) -> str:
         return "nothing"
     if isinstance(value, dict):
         return "a mapping"
-    return "a list" if isinstance(value, list) else repr(value)
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, int) and abs(value) > _LARGEST_SHOWN:  # thousands of digits, perhaps
+        return "a number that is far too large"
+    return repr(value) if len(repr(value)) <= _LONGEST_SHOWN else f"{repr(value)[:_LONGEST_SHOWN]}..."
 
 
 def _known_fields(wrong: str, path: Iterable[str | int], model: type[BaseModel]) -> str:

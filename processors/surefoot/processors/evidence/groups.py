@@ -301,6 +301,7 @@ def _run_table(runs: pa.Table, group: IntArray, order: IntArray) -> RunTable:
         else np.full(rows, np.nan)
         for name in NUMBERS
     }
+    actions, offsets = _actions(runs, order)
     names = _names(runs, "run_id", order)
     ids = np.full(rows, None, dtype=object) if names is None else names
     return RunTable(group=group, run_id=ids, flags=flags, numbers=numbers, actions=actions, offsets=offsets)

@@ -210,6 +210,26 @@ def test_explain_says_in_words_what_a_real_engine_found(surefoot: Command, tmp_p
     assert "(Wilson, n 40)" in text
 
 
+def test_explain_says_what_the_budget_was_spent_on(surefoot: Command, tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    tables = Tables(Lake.open(settings.lake_path))
+    good = [run(number, number * 3600 + 5) | {"agent_version": "v1"} for number in range(40)]
+    bad = [run(100 + number, 7200 + number * 60, "error") | {"agent_version": "v2"} for number in range(8)]
+    tables.hold(runs=[*good, *bad])
+    write(settings.slos_path, {"good": GOOD})
+    engine = SloEngine(tables.lake, settings)
+    status.publish(settings.status_path, "slo", engine.step(time.time(), set()).to_json())
+    text = surefoot("explain", "good").output
+    assert re.search(r"^20\d\d-\d\d-\d\d \d\d:\d\d to .* UTC +8 +\d+ +100\.0 % +1666\.7 %$", text, re.MULTILINE)
+    assert re.search(r"^v2 +8 +8 +100\.0 % +1666\.7 %$", text, re.MULTILINE)
+    assert re.search(r"^v1 +0 +40 +0\.0 % +0\.0 %$", text, re.MULTILINE)
+    assert "spent by stratum" not in text  # it has none
+    told = json.loads(surefoot("explain", "good", "--json").output)["spent"]
+    assert [part["name"] for part in told["releases"]] == ["v2", "v1"]
+    write(settings.slos_path, {"good": GOOD.replace("28d", "30d")})
+    assert "the file is another one than that of the report" in surefoot("explain", "good").output
+
+
 def test_explain_tells_views_frozen_tiers_and_policies_apart(surefoot: Command, tmp_path: Path) -> None:
     status.publish(tmp_path / "status", "slo", every_state(time.time()).to_json())
     text = surefoot("explain", "late").output
@@ -224,7 +244,8 @@ def test_explain_tells_views_frozen_tiers_and_policies_apart(surefoot: Command, 
     assert "Not counted: 2026-11-24" in matured
     assert "Its file is gone, or has problems" in fast
     assert "task_class=refund: burning page" in surefoot("explain", "tickets", "--stratum", "task_class=refund").output
-    assert [view["view"] for view in json.loads(surefoot("explain", "late", "--json").output)] == ["fast", "matured"]
+    told = json.loads(surefoot("explain", "late", "--json").output)
+    assert [view["view"] for view in told["views"]] == ["fast", "matured"]
 
 
 def test_explain_of_an_slo_without_events_says_so_and_names_no_number(surefoot: Command, tmp_path: Path) -> None:

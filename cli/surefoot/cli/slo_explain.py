@@ -13,6 +13,7 @@ from rich.text import Text
 
 from surefoot.cli.config import load
 from surefoot.cli.output import JSON_OPTION, console, lasting, number, objective_percent, percent, print_json
+from surefoot.cli.slo_spent import print_spent, spent_on
 from surefoot.cli.slo_status import STATE_STYLE, demand, latest, watermark
 from surefoot.errors import SurefootError
 
@@ -48,15 +49,21 @@ def explain(
     if stratum and stratum not in keys:
         remedy = suggestion(stratum, keys) if keys else "It has none."
         raise UnknownSloError(f"{name} has no stratum {stratum!r}. {remedy}")
-    if as_json:
-        print_json([asdict(slo) for slo in views])
-        return
     defined = next((slo for slo in load_slos(settings.slos_path).slos if slo.name == name), None)
+    spent = "" if stratum else spent_on(settings, defined, views[-1])  # the last view is that of the budget
+    if as_json:
+        told = {"not_told": spent} if isinstance(spent, str) else asdict(spent)
+        print_json({"views": [asdict(slo) for slo in views], "spent": told})
+        return
     _say(*_definition(views[0], defined))
     for slo in views:
         for found in slo.strata:
             if found.key == stratum:
                 _explain_view(slo, found, report.computed_at)
+    if isinstance(spent, str):
+        _say(*[spent] * bool(spent))
+    else:
+        print_spent(spent)
 
 
 def _say(*sentences: str | Text) -> None:

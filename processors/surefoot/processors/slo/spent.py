@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from surefoot.processors.slo.count import events
 from surefoot.processors.slo.definition import MATURED, OCCURRENCES, Slo, error_budget
+from surefoot.processors.slo.indicator import SQL
 from surefoot.processors.slo.report import Counts, SloReport, WindowReport
 
 _HOUR: Final = 3600
@@ -59,7 +60,10 @@ def spending(con: duckdb.DuckDBPyConnection, slo: Slo, report: SloReport, lookba
     spent = _Spent(report)
     return Spending(
         [*incidents(minutes, float(error_budget(slo.objective)), spent)],
-        _greatest(_releases(con, slo, report, after, until, lookback_days, spent)),
+        # A query of one's own is not for this connection.
+        _greatest(
+            iter(()) if slo.indicator == SQL else _releases(con, slo, report, after, until, lookback_days, spent)
+        ),
         _greatest(
             spent.part(stratum.key, stratum.windows[-1].counts, spent.bad_of(stratum.windows[-1]))
             for stratum in report.strata[1:]
@@ -136,6 +140,8 @@ def _releases(
     lookback_days: int,
     spent: _Spent,
 ) -> Iterator[Part]:
+    if slo.indicator == SQL:
+        return  # a query of one's own is not for this connection
     text, values = events(slo, _date(after), _date(until), lookback_days)
     kind = "class" if report.view == MATURED else "fast_class"
     query = f"""

@@ -13,16 +13,49 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from surefoot.processors.errors import ProcessorsError
+from surefoot.processors.evidence.run_columns import (
+    FLAGS,
+    NUMBERS,
+    Codes,
+    FlagArray,
+    FloatArray,
+    GroupsError,
+    IntArray,
+    NameArray,
+    RunTable,
+    Where,
+    canonical_order,
+    column_codes,
+    names_at,
+    run_table,
+    select_runs,
+)
 
-IntArray = NDArray[np.int64]
-FlagArray = NDArray[np.int8]  # 1 yes, 0 no, -1 unknown or not asked
-FloatArray = NDArray[np.float64]  # NaN where unknown
-NameArray = NDArray[np.object_]
-Where = NDArray[np.bool_]
+# Users of a GroupTable need its columns' types too.
+__all__ = [
+    "ALL_ACCEPTABLE",
+    "CLASS_NAMES",
+    "CONSISTENT_WRONG",
+    "EQUIVALENCE_RULE",
+    "FLAGS",
+    "MIXED",
+    "NON_EQUIVALENT",
+    "NUMBERS",
+    "STRATA",
+    "UNCLASSED",
+    "Codes",
+    "FlagArray",
+    "FloatArray",
+    "GroupTable",
+    "GroupsError",
+    "IntArray",
+    "NameArray",
+    "RunTable",
+    "Where",
+    "outcome_classes",
+]
 
 ALL_ACCEPTABLE, MIXED, CONSISTENT_WRONG, NON_EQUIVALENT = range(4)
 CLASS_NAMES = ("all_acceptable", "mixed", "consistent_wrong", "non_equivalent_repeated_failure")
@@ -32,84 +65,6 @@ UNCLASSED = -1  # fewer than two judged runs, or failures whose equivalence nobo
 EQUIVALENCE_RULE = "signature-equality/1"
 
 STRATA = ("task_class", "consequence_class", "horizon")
-FLAGS = (
-    "acceptable",
-    "compliant",
-    "available",
-    "disturbed",  # a tool call of it failed
-    "autonomous",
-    "intervened",
-    "infrastructure",  # the infrastructure ended it
-    "excluded",  # it ended in a way that nobody judges: cancelled, deferred, refused
-    "abstained",
-)
-NUMBERS = (
-    "repetition",
-    "confidence",
-    "duration_ns",
-    "cost_usd",
-    "model_calls",
-    "tool_calls",
-    "tool_errors",
-    "severity",
-)
-
-
-class GroupsError(ProcessorsError):
-    """Runs or counts that do not make run groups."""
-
-
-@dataclass(frozen=True, slots=True)
-class Codes:
-    """A column of names: ``codes[i]`` is the place of row i's name in ``names`` (sorted), -1 where it has none."""
-
-    codes: IntArray
-    names: tuple[str, ...]
-
-    @classmethod
-    def of(cls, values: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> Self:
-        """Encode names; the order of ``names`` does not depend on the order of the rows."""
-        array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else pa.array(values, pa.string())
-        encoded = array.cast(pa.string()).dictionary_encode()
-        order = pc.sort_indices(encoded.dictionary).to_numpy(zero_copy_only=False)
-        place = np.empty(len(order) + 1, dtype=np.int64)
-        place[order] = np.arange(len(order))
-        place[-1] = -1
-        raw = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-        return cls(place[raw], tuple(encoded.dictionary.take(order).to_pylist()))
-
-    @classmethod
-    def unknown(cls, rows: int) -> Self:
-        """Return a column in which no row has a name."""
-        return cls(np.full(rows, -1, dtype=np.int64), ())
-
-    def take(self, rows: NDArray[Any]) -> Codes:
-        """Return these rows, with the same names."""
-        return Codes(self.codes[rows], self.names)
-
-
-@dataclass(frozen=True, slots=True)
-class RunTable:
-    """The runs of the groups, sorted by ``group``; the columns of ``FLAGS`` and ``NUMBERS``, each -1 or NaN if unknown.
-
-    Run i did the actions ``actions.codes[offsets[i]:offsets[i + 1]]``, in that order.
-    """
-
-    group: IntArray  # row of the GroupTable
-    run_id: NameArray
-    flags: Mapping[str, FlagArray]
-    numbers: Mapping[str, FloatArray]
-    actions: Codes
-    offsets: IntArray
-
-    def __len__(self) -> int:
-        return len(self.group)
-
-    @property
-    def counted(self) -> Where:
-        """The runs that say something about the agent's outcome: neither spared nor excluded."""
-        counted: Where = (self.flags["infrastructure"] != 1) & (self.flags["excluded"] != 1)
-        return counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +147,9 @@ class GroupTable:
         if runs["group_id"].null_count:
             raise GroupsError(f"grouping runs: {runs['group_id'].null_count} runs have no group_id; leave them out")
         groups = Codes.of(runs["group_id"])
-        order = _canonical(runs, groups.codes)
+        order = canonical_order(runs, groups.codes)
         group = groups.codes[order]
-        table = _run_table(runs, group, order)
+        table = run_table(runs, group, order)
         rows = len(groups.names)
         first = np.searchsorted(group, np.arange(rows))
         broken = table.flags["infrastructure"] == 1
@@ -204,17 +159,17 @@ class GroupTable:
         n = _count(group, (acceptable >= 0) & ~spared, rows)
         c = _count(group, (acceptable == 1) & ~spared, rows)
         ids = np.array(groups.names, dtype=object)
-        tasks = _names(runs, "task_id", order[first])
+        tasks = names_at(runs, "task_id", order[first])
         return cls(
             group_id=ids,
             task_id=ids if tasks is None else tasks,
-            strata={name: _column_codes(runs, name).take(order[first]) for name in STRATA},
+            strata={name: column_codes(runs, name).take(order[first]) for name in STRATA},
             n=n,
             c=c,
             missing=_count(group, (acceptable < 0) & ~spared, rows),
             infrastructure=_count(group, broken, rows),
             excluded=_count(group, unjudged, rows),
-            equivalent=_equivalence(group, _column_codes(runs, "signature").codes[order], acceptable, spared, n, c),
+            equivalent=_equivalence(group, column_codes(runs, "signature").codes[order], acceptable, spared, n, c),
             equivalence_rule=equivalence_rule,
             runs=table,
         )
@@ -233,7 +188,7 @@ class GroupTable:
             excluded=self.excluded[keep],
             equivalent=self.equivalent[keep],
             equivalence_rule=self.equivalence_rule,
-            runs=None if self.runs is None else _select_runs(self.runs, np.asarray(rows, dtype=bool)),
+            runs=None if self.runs is None else select_runs(self.runs, np.asarray(rows, dtype=bool)),
         )
 
 
@@ -257,76 +212,6 @@ def _known(given: Mapping[str, object], allowed: Sequence[str]) -> None:
 
 def _codes(values: Sequence[str | None] | None, rows: int) -> Codes:
     return Codes.unknown(rows) if values is None else Codes.of(values)
-
-
-def _column_codes(runs: pa.Table, name: str) -> Codes:
-    return Codes.of(runs[name]) if name in runs.column_names else Codes.unknown(runs.num_rows)
-
-
-def _names(runs: pa.Table, name: str, rows: IntArray) -> NameArray | None:
-    if name not in runs.column_names:
-        return None
-    column = runs[name].combine_chunks().cast(pa.string())
-    names: NameArray = column.take(pa.array(rows)).to_numpy(zero_copy_only=False)
-    return names
-
-
-def _canonical(runs: pa.Table, group: IntArray) -> IntArray:
-    if "repetition" in runs.column_names and len(group):
-        # Numbers sort five times faster than names; where they tell all runs apart, the run ids change nothing.
-        number = pc.fill_null(runs["repetition"].cast(pa.int64()), -1).to_numpy()
-        span = int(number.max()) - int(number.min()) + 1
-        if span * (int(group.max()) + 1) < 2**62:
-            key = group * span + (number - number.min())
-            by_number: IntArray = np.argsort(key, kind="stable").astype(np.int64)
-            if not np.any(np.diff(key[by_number]) == 0):
-                return by_number
-    keys = {"group": pa.array(group)}
-    keys |= {name: runs[name] for name in ("repetition", "run_id") if name in runs.column_names}
-    order: IntArray = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]).to_numpy()
-    return order.astype(np.int64)
-
-
-def _run_table(runs: pa.Table, group: IntArray, order: IntArray) -> RunTable:
-    rows = runs.num_rows
-    flags = {
-        name: _filled(runs, name, pa.bool_(), pa.int8(), -1, order)
-        if name in runs.column_names
-        else np.full(rows, -1, dtype=np.int8)
-        for name in FLAGS
-    }
-    numbers = {
-        name: _filled(runs, name, pa.float64(), pa.float64(), np.nan, order)
-        if name in runs.column_names
-        else np.full(rows, np.nan)
-        for name in NUMBERS
-    }
-    actions, offsets = _actions(runs, order)
-    names = _names(runs, "run_id", order)
-    ids = np.full(rows, None, dtype=object) if names is None else names
-    return RunTable(group=group, run_id=ids, flags=flags, numbers=numbers, actions=actions, offsets=offsets)
-
-
-def _filled(runs: pa.Table, name: str, read: pa.DataType, to: pa.DataType, null: float, order: IntArray) -> Any:
-    # Not safe on purpose: a long duration in nanoseconds is no exact float, and need not be.
-    return pc.fill_null(runs[name].cast(read, safe=False).cast(to), pa.scalar(null, to)).to_numpy()[order]
-
-
-def _actions(runs: pa.Table, order: IntArray) -> tuple[Codes, IntArray]:
-    if "actions" not in runs.column_names:
-        return Codes.unknown(0), np.zeros(runs.num_rows + 1, dtype=np.int64)
-    column = runs["actions"].combine_chunks()
-    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    places, offsets = _gather(starts, order)
-    return Codes.of(pc.list_flatten(column)).take(places), offsets
-
-
-def _gather(starts: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the places of the elements of these rows of a list column, and the offsets of the new column."""
-    lengths = (starts[1:] - starts[:-1])[rows]
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return np.repeat(starts[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1]), offsets
 
 
 def _count(group: IntArray, where: Where, rows: int) -> IntArray:
@@ -355,17 +240,3 @@ def _equivalence(
     differs = (top >= 0) & (low != top)
     out[where[starts]] = np.where(differs, 0, np.where(all_known, 1, -1))
     return out
-
-
-def _select_runs(runs: RunTable, groups: Where) -> RunTable:
-    keep = np.flatnonzero(groups[runs.group])
-    renumbered = (np.cumsum(groups) - 1)[runs.group[keep]]
-    places, offsets = _gather(runs.offsets, keep)
-    return RunTable(
-        group=renumbered.astype(np.int64),
-        run_id=runs.run_id[keep],
-        flags={name: column[keep] for name, column in runs.flags.items()},
-        numbers={name: column[keep] for name, column in runs.numbers.items()},
-        actions=runs.actions.take(places),
-        offsets=offsets,
-    )

@@ -231,6 +231,7 @@ LATENCY_WRONG = {
     "no value": ("      value: 30\n", "", "spec.objectives[0].value", "needs op and value", "value: 30 (seconds)"),
     "no operator": ("      op: lte\n", "", "spec.objectives[0].op", "needs op and value", "op: lte"),
     "another operator": ("op: lte", "op: gte", "spec.objectives[0].op", "'gte'", "op: lte"),
+    "an unknown operator": ("op: lte", "op: below", "spec.objectives[0].op", "not an operator", "known here: gt"),
     "milliseconds": ("value: 30", "value: 3000000", "spec.objectives[0].value", "up to a week", "30 (seconds)"),
     "no time at all": ("value: 30", "value: 0", "spec.objectives[0].value", "above 0", "30 (seconds)"),
     "a ratio": (

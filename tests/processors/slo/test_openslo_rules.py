@@ -127,6 +127,14 @@ WRONG = {
         "policy", "- targetRef: on-call", "- targetRef: on-call\n      spec: {target: x}",
         11, "spec.notificationTargets[0]", "both are there", "keep one",
     ),
+    "a condition's name that is none": (
+        "policy", "conditionRef: fast", "conditionRef: Fast One",
+        9, "spec.conditions[0].conditionRef", "'Fast One' is not a name", "write fast-one",
+    ),
+    "a target's name that is none": (
+        "policy", "targetRef: on-call", "targetRef: ''",
+        11, "spec.notificationTargets[0].targetRef", "not a name", "write",
+    ),
     # SLI
     "an SLI of two metrics": (
         "sli", "  ratioMetric:", "  thresholdMetric: {}\n  ratioMetric:", 5, "spec", "two", "one",
@@ -302,6 +310,10 @@ WRONG = {
     "a policy by reference and in place": (
         "slo", "    - alertPolicyRef: fast-page", "    - alertPolicyRef: fast-page\n      spec: {}",
         25, "spec.alertPolicies[0]", "both are there", "keep one",
+    ),
+    "a policy's name that is none": (
+        "slo", "alertPolicyRef: fast-page", "alertPolicyRef: fast page",
+        25, "spec.alertPolicies[0].alertPolicyRef", "'fast page' is not a name", "write fast-page",
     ),
     "a policy in place of another kind": (
         "slo", "- kind: AlertPolicy", "- kind: DataSource", 26, "spec.alertPolicies[1].kind", "'DataSource'",

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
-from surefoot.processors.evidence import consistency, prediction, robustness, safety
+from surefoot.processors.evidence import consistency, prediction, repeated, robustness, safety
 from surefoot.processors.evidence.groups import GroupsError, GroupTable
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
@@ -42,6 +42,25 @@ def test_outcome_consistency_of_published_counts(
     legacy = consistency.outcome_consistency(groups, variant="legacy_ddof1")
     assert legacy.value == pytest.approx(unanimous, abs=1e-12)
     assert legacy.variant == "legacy_ddof1"
+
+
+@pytest.mark.parametrize(
+    ("n", "good", "variant", "accuracy", "published"),
+    [
+        # Unanimous and mixed tasks as the published figures leave no other choice; which of them passed is filled in.
+        (3, [0] * 13 + [2] * 10 + [1] * 3, "plug_in", 0.294871794872, 0.555555555556),
+        (3, [3] * 2 + [0] * 17 + [2] * 3 + [1] * 4, "plug_in", 0.205128205128, 0.760683760684),
+        (5, [5] * 4 + [0] * 7 + [2] * 10 + [3] * 5, "legacy_ddof1", 0.423076923077, 0.423076923077),
+    ],
+    ids=["claude 3.5 haiku", "claude 3 haiku", "claude 3.5 haiku, older code"],
+)
+def test_outcome_consistency_of_published_rows(
+    n: int, good: list[int], variant: consistency.OutcomeVariant, accuracy: float, published: float
+) -> None:
+    groups = GroupTable.from_counts(n, good)
+    assert len(groups) == 26
+    assert repeated.outcome_yield(groups).value == pytest.approx(accuracy, abs=1e-12)
+    assert consistency.outcome_consistency(groups, variant=variant).value == pytest.approx(published, abs=1e-12)
 
 
 def test_outcome_consistency_example_of_the_paper() -> None:

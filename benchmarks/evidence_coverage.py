@@ -5,7 +5,7 @@ each method gives its lower bound, and coverage is the share of bounds at or bel
 (Pass^k where n = k, consistent-wrong) are binomial whatever the tasks are like, so their coverage is summed, not
 simulated, at the population's rate and at the worst rate there is.
 
-    python benchmarks/evidence_coverage.py [--replications 4000] [--groups 30,100,300,1000,3000] [--write]
+    python benchmarks/evidence_coverage.py [--replications 2000] [--groups 30,100,300,1000,3000] [--write]
 
 ``--write`` renews the table that decides which method may open a gate (``evidence/coverage.json``) and the tables and
 chart of docs/evidence-coverage.md. Without it the run compares itself with that table; if they differ it ends with 1.
@@ -211,7 +211,7 @@ def differences(rows: list[Row]) -> list[str]:
 def main() -> None:
     """Simulate, then write or compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--replications", type=int, default=4000)
+    parser.add_argument("--replications", type=int, default=2000)
     parser.add_argument("--groups", default=",".join(map(str, SIZES)))
     parser.add_argument("--seed", type=int, default=20260916)
     parser.add_argument("--write", action="store_true")

@@ -16,7 +16,7 @@ import vl_convert
 PAGE, CHART = "evidence-coverage.md", "evidence-coverage.png"
 SHARES = ("clopper_pearson", "wilson", "jeffreys")
 MEANS = ("betting", "empirical_bernstein", "clopper_pearson_floor", "cluster_bootstrap_percentile")
-PLOTTED = ("betting", "clopper_pearson_floor", "cluster_bootstrap_percentile")
+PLOTTED = ("betting", "cluster_bootstrap_percentile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,11 @@ def write_page(docs: Path, rows: Sequence[Row], sizes: Sequence[int]) -> None:
     }
     page = (docs / PAGE).read_text(encoding="utf-8")
     for name, text in parts.items():
-        marked = re.compile(rf"(<!-- measured: {name} -->\n).*?(\n?<!-- end -->)", re.DOTALL)
-        page, found = marked.subn(lambda match, text=text: f"{match[1]}{text}{match[2]}", page)  # type: ignore[misc]  # its own text
-        if not found:
-            raise SystemExit(
-                f"docs/{PAGE} has no place for {name!r}: a line <!-- measured: {name} --> and <!-- end -->"
-            )
+        marked = re.compile(rf"(<!-- measured: {name} -->\n).*?<!-- end -->", re.DOTALL)
+        place = marked.search(page)
+        if not place:
+            raise SystemExit(f"docs/{PAGE} has no place for {name!r}: <!-- measured: {name} --> to <!-- end -->")
+        page = f"{page[: place.end(1)]}{text}\n<!-- end -->{page[place.end() :]}"
     (docs / PAGE).write_text(page, encoding="utf-8")
     _draw(docs / CHART, [row for row in rows if row.quantity == "yield, k = 5" and row.confidence == levels[-1]])
 
@@ -133,13 +132,13 @@ def _draw(path: Path, rows: Sequence[Row]) -> None:
         ),
         y=alt.Y("coverage:Q", scale=alt.Scale(domain=[0, 1]), title="coverage of the lower bound"),
         color=alt.Color("method:N", title=None, legend=alt.Legend(orient="top"), sort=list(PLOTTED)),
-        shape=alt.Shape("method:N", title=None, sort=list(PLOTTED)),
+        shape=alt.Shape("method:N", legend=None, sort=list(PLOTTED)),
     )
     nominal = base.mark_rule(strokeDash=[4, 4], color="#555").encode(y=alt.datum(level))
     chart = (
         alt.layer(lines, nominal)
         .properties(width=230, height=150)
-        .facet(facet=alt.Facet("population:N", title=None), columns=3)
+        .facet(facet=alt.Facet("population:N", title=None, sort=_unique(row.population for row in rows)), columns=3)
         .properties(title=f"Yield, 5 runs a task: one-sided bounds, nominal {level:.4f} (dashed)")
     )
-    path.write_bytes(vl_convert.vegalite_to_png(chart.to_json(), scale=1.5))
+    path.write_bytes(vl_convert.vegalite_to_png(chart.to_json(), scale=1))

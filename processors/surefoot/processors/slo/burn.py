@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final
 
-from scipy.stats import binomtest
+from statsmodels.stats.proportion import proportion_confint
 
 from surefoot.processors.slo.definition import Alerting, TierSpec, error_budget
 from surefoot.processors.slo.report import Counts
@@ -108,13 +108,13 @@ def budget_remaining(bad: int, labelled: int, budget: Decimal) -> float | None:
     return float((allowed - bad) / allowed)
 
 
-@lru_cache(maxsize=8192)  # a fifth of a millisecond each, and most strata do not change between two steps
+@lru_cache(maxsize=8192)  # most strata do not change between two steps
 def wilson(good: int, labelled: int) -> tuple[float, float] | tuple[None, None]:
     """Wilson's 95 % interval of the good ratio; Nones without events."""
     if not labelled:
         return None, None
-    interval = binomtest(good, labelled).proportion_ci(confidence_level=0.95, method="wilson")
-    return float(interval.low), float(interval.high)
+    low, high = proportion_confint(good, labelled, alpha=0.05, method="wilson")
+    return float(low), float(high)
 
 
 def state(remaining: float | None, burning: set[str], frozen: bool = False) -> str:

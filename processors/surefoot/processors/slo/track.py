@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from operator import add, sub
 from typing import Final, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -25,6 +26,7 @@ Floats = npt.NDArray[np.float64]
 Sums = tuple[float, ...]  # whole numbers, but for a sum of squares
 
 MICRO: Final = 1_000_000
+_MOST_EDGES: Final = 128
 HOURS: Final = np.arange(0, 25 * 3600, 3600)
 
 
@@ -52,6 +54,7 @@ class Track(Generic[D]):
         self.days: dict[int, D] = {}
         self._numbers: list[int] = []
         self._before: list[Sums] = [self._nothing]  # sums of the days before each one, as far as they are known
+        self._edges: dict[float, Sums] = {}  # what was asked since the last change: windows share their ends
 
     def put(self, number: int, day: D | None) -> None:
         """Make ``day`` all there is on that day; None: nothing."""
@@ -64,6 +67,7 @@ class Track(Generic[D]):
         if day is not None:
             self.days[number] = day
         del self._before[place + 1 :]
+        self._edges.clear()
 
     @property
     def numbers(self) -> list[int]:
@@ -72,6 +76,14 @@ class Track(Generic[D]):
 
     def upto(self, edge: float) -> Sums:
         """Sums of all that lies at or before ``edge`` (unix seconds)."""
+        found = self._edges.get(edge)
+        if found is None:
+            if len(self._edges) >= _MOST_EDGES:
+                self._edges.clear()
+            found = self._edges[edge] = self._upto(edge)
+        return found
+
+    def _upto(self, edge: float) -> Sums:
         number = int(edge // DAY)
         place = bisect_left(self._numbers, number)
         sums = self._sums_before(place)
@@ -92,12 +104,12 @@ class Track(Generic[D]):
 
 def added(one: Sums, other: Sums) -> Sums:
     """Element by element."""
-    return tuple(a + b for a, b in zip(one, other, strict=True))
+    return tuple(map(add, one, other))
 
 
 def less(one: Sums, other: Sums) -> Sums:
     """``one`` without ``other``."""
-    return tuple(a - b for a, b in zip(one, other, strict=True))
+    return tuple(map(sub, one, other))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

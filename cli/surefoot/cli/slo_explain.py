@@ -120,6 +120,8 @@ def _where_it_ends(slo: SloReport, computed_at: float) -> Iterator[str]:
         yield f"Windows end at {_clock(end)}. Whatever is not known to be bad counts as good, so bad is a lower bound."
     else:
         yield f"Windows end at {_clock(end)}."
+    if slo.budgeting != "Occurrences":
+        yield "Shares and burn are of time slices that are over; the counts beside them are events."
     if slo.label_delay_seconds:
         sentence = watermark(slo)
         yield f"{sentence[0].upper()}{sentence[1:]}."
@@ -191,7 +193,8 @@ def _more(slo: SloReport, stratum: StratumReport, computed_at: float) -> Iterato
         few = "; too few to say much" if n < _FEW else ""
         yield f"Failures together: {how}{few}. Above 0, failures come in bursts and alerts come more often."
     if stratum.consecutive_bad:
-        yield f"The last {stratum.consecutive_bad:,} events were bad."
+        n = stratum.consecutive_bad
+        yield f"The last {n:,} events were bad." if n > 1 else "The newest event was bad."
     if stratum.last_event_at is not None:
         ago = lasting(max(0.0, computed_at - stratum.last_event_at))
         limit = stratum.silence_limit_seconds

@@ -5,18 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from surefoot.processors.slo.minutes import Series
+from surefoot.processors.slo.minutes import series_of_rows
 from surefoot.processors.slo.report import Counts
-from surefoot.processors.slo.windows import WINDOWS, bucket_seconds, seconds, window_seconds
+from surefoot.processors.slo.series import Series
+from surefoot.processors.slo.windows import WINDOWS, bucket_seconds, seconds, shortest_name, window_seconds
 
 NOON = 1_773_144_000  # 2026-03-10 12:00:00 UTC
 
 
 def buckets(*starts: int) -> Series:
     """One good event in each bucket."""
-    totals = np.zeros((len(starts) + 1, 4), np.int64)
-    totals[1:, 0] = np.arange(1, len(starts) + 1)
-    return Series(np.array(starts, np.int64), totals)
+    one, none = np.ones(len(starts), np.int64), np.zeros(len(starts), np.int64)
+    counts = {"good": one, "bad": none, "unlabelled": none, "excluded": none}
+    micros = {f"{name}_micros": 1_000_000 * count for name, count in counts.items()}
+    return series_of_rows(None, {"start": np.array(starts, np.int64), **counts, **micros}, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +49,12 @@ def test_durations() -> None:
     assert (seconds("4w"), seconds("28d")) == (2_419_200, 2_419_200)
     with pytest.raises(ValueError, match="'1M' is not a duration"):
         seconds("1M")
+
+
+def test_equal_windows_have_one_name() -> None:
+    names = {"60m": "1h", "24h": "1d", "4w": "28d", "90m": "90m", "36h": "36h", "1m": "1m"}
+    assert {name: shortest_name(seconds(name)) for name in names} == names
+    assert [shortest_name(seconds(name)) for name in WINDOWS] == list(WINDOWS)
 
 
 @pytest.mark.parametrize(("scale", "bucket"), [(1.0, 60), (1 / 60, 1), (1 / 600, 1), (0.5, 30), (2.0, 120)])

@@ -12,6 +12,7 @@ import yaml
 
 from surefoot.dashboards.metrics import METRICS
 from surefoot.dashboards.rules import build_rules
+from surefoot.processors.lake import Lake
 from surefoot.processors.slo import Slo
 
 DAY = 86_400
@@ -373,8 +374,8 @@ def test_an_alert_says_numbers_sample_size_and_a_query_in_plain_words(tmp_path: 
     ]
     description = (
         "The objective of desk-availability is 99 % over 28d. In 1h 50 bad of n 120, burn rate 41.7; in 5m burn rate "
-        "60; above 13.4 in both it pages (p 1.23e-60 that the budget's own rate does this). A burn rate of 1 spends "
-        "the budget exactly within the period."
+        "60; above 13.4 in both, or after enough bad events in a row where there are few, it pages (p 1.23e-60 that "
+        "the budget's own rate does this). A burn rate of 1 spends the budget exactly within the period."
     )
     query = (
         'surefoot sql "SELECT minute, stratum_key, good, bad, unlabelled FROM slo_minutes WHERE slo = '
@@ -391,6 +392,15 @@ def test_an_alert_says_numbers_sample_size_and_a_query_in_plain_words(tmp_path: 
     asked = [{"eval_time": "30m", "alertname": BURN_PAGE, "exp_alerts": expected}]
     done = promtool(tmp_path, [{"interval": "1m", "input_series": given, "alert_rule_test": asked}])
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_query_to_paste_runs_on_a_lake(tmp_path: Path) -> None:
+    (rule,) = [item for item in _groups()[0]["rules"] if item["alert"] == BURN_PAGE]
+    (sql,) = re.findall(r'surefoot sql "([^"]+)"', rule["annotations"]["query"])
+    lake = Lake.open(tmp_path / "lake")
+    with lake.connect() as con:
+        found = con.execute(sql.replace("{{ $labels.view }}", "fast"))
+        assert [name for name, *_ in found.description or []] == ["minute", "stratum_key", "good", "bad", "unlabelled"]
 
 
 def test_an_alert_that_is_held_says_so_and_a_missing_number_is_unknown(tmp_path: Path) -> None:

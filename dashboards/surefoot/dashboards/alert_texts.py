@@ -69,7 +69,8 @@ def burn_texts(slo: Slo, severity: str) -> Texts:
         f"In {{{{ $long }}}} {events('bad', '$long')} bad of n {events('good|bad', '$long')}, burn rate "
         f"{number('surefoot_slo_burn_rate', SHORT, 'window=%q', '$long')}; in {{{{ $short }}}} burn rate "
         f"{number('surefoot_slo_burn_rate', SHORT, 'window=%q', '$short')}; above "
-        f"{number('surefoot_slo_burn_rate_threshold', SHORT, 'tier=%q', '$tier')} in both it {verb} (p "
+        f"{number('surefoot_slo_burn_rate_threshold', SHORT, 'tier=%q', '$tier')} in both, or after "
+        f"enough bad events in a row where there are few, it {verb} (p "
         f"{number('surefoot_slo_tier_p_value', SHORT, 'tier=%q', '$tier')} that the budget's own rate does this). "
     )
     loop = (

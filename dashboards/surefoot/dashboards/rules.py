@@ -95,7 +95,8 @@ def _frozen_alert(slo: Slo) -> dict[str, Any]:
     texts = Texts(
         f"{where(slo)}: for six hours nobody could tell whether it burns",
         f"{promise(slo)} In {slo.period} {alert_texts.events('unlabelled', slo.period)} events have no label yet, "
-        f"beside n {alert_texts.events('good|bad', slo.period)} that have. Look at what gives the verdicts.",
+        f"beside n {alert_texts.events('good|bad', slo.period)} that have. Either labels are missing, or there was no "
+        "event since it burned; the SLO's page says which.",
     )
     expr = f'{_worst(slo)} (surefoot_slo_tier_frozen{{slo="{slo.name}"}}) == 1'
     return _alert(slo, "SurefootSloFrozen", "ticket", expr, texts, {"for": "6h", "keep_firing_for": "1h"})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from surefoot.processors.evidence.betting import betting_lower
+from surefoot.processors.evidence.groups import GroupTable
 from surefoot.processors.evidence.intervals import share_interval
-from surefoot.processors.evidence.planner import Price, groups_for_mean, groups_for_share
+from surefoot.processors.evidence.planner import Price, groups_for_mean, groups_for_share, observed_price
 from surefoot.processors.evidence.types import EvidenceInputError, yield_types
 
 
@@ -55,6 +57,21 @@ def test_what_it_costs() -> None:
     assert plan.cost == pytest.approx(29.9)
     unknown = groups_for_share(0, 0.01, side="ceiling", price=Price(5))
     assert (unknown.runs, unknown.cost, unknown.seconds) == (1495, None, None)
+
+
+def test_the_price_of_the_groups_at_hand() -> None:
+    runs = pa.table(
+        {
+            "group_id": ["a", "a", "b", "b", "b"],
+            "acceptable": [True, None, True, False, True],
+            "cost_usd": [0.1, None, 0.3, None, None],
+            "duration_ns": [1e9, 3e9, None, None, None],
+        }
+    )
+    found = observed_price(GroupTable.from_runs(runs))
+    assert found.runs_per_group == 3
+    assert (found.cost_per_run, found.seconds_per_run) == pytest.approx((0.2, 2.0))
+    assert observed_price(GroupTable.from_counts([4, 4], [1, 2])) == Price(4)
 
 
 def test_a_rate_on_the_wrong_side_needs_another_agent_not_more_groups() -> None:

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Literal
 
+import numpy as np
 from scipy import stats
 
 from surefoot.processors.evidence import betting
+from surefoot.processors.evidence.groups import GroupTable
 from surefoot.processors.evidence.intervals import ShareMethod
 from surefoot.processors.evidence.types import EvidenceInputError, GroupTypes
 
@@ -45,6 +47,20 @@ class Price:
     runs_per_group: int
     cost_per_run: float | None = None
     seconds_per_run: float | None = None
+
+
+def observed_price(groups: GroupTable) -> Price:
+    """What the groups at hand took: attempts of the average group, rounded up, and the mean over runs that say."""
+    attempts = int(np.sum(groups.n + groups.missing + groups.infrastructure + groups.excluded))
+    per_group = ceil(attempts / len(groups)) if len(groups) else 0
+    if groups.runs is None:
+        return Price(per_group)
+    cost, duration = (groups.runs.numbers[name] for name in ("cost_usd", "duration_ns"))
+    return Price(
+        per_group,
+        float(np.nanmean(cost)) if np.isfinite(cost).any() else None,
+        float(np.nanmean(duration)) / 1e9 if np.isfinite(duration).any() else None,
+    )
 
 
 def groups_for_share(

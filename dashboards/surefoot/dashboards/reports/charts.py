@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 import altair as alt
 
 from surefoot.dashboards.chart_style import ACCENT, MUTED, SECOND, draw
 from surefoot.dashboards.reports.series import CurvePoint, Dumbbell
 
+_LONGEST: Final = 31  # letters of a label
 _PERCENT = alt.Axis(format="%", tickCount=5)
 
 
@@ -40,38 +42,39 @@ def curve_chart(points: list[CurvePoint], width: int, height: int) -> str:
 
 
 def dumbbell_chart(bells: list[Dumbbell], width: int) -> str:
-    """Mean@k against Pass^k by stratum, the distance between them, and their intervals; "" without a defined one."""
-    names = [_short(bell.name) for bell in bells]
-    rows: list[dict[str, Any]] = []
-    for name, bell in zip(names, bells, strict=True):
-        for kind, value, low, high, shift in (
-            ("mean", bell.mean, bell.mean_low, bell.mean_high, -5),
-            ("strict", bell.strict, bell.strict_low, bell.strict_high, 5),
-        ):
-            if value is not None:
-                rows.append({"name": name, "kind": kind, "value": value, "low": low, "high": high, "shift": shift})
-    if not rows:
+    """Mean@k against Pass^k by stratum, with their intervals; "" without a defined one."""
+    ends = {
+        "mean": (SECOND, -5, [(bell.mean, bell.mean_low, bell.mean_high) for bell in bells]),
+        "strict": (ACCENT, 5, [(bell.strict, bell.strict_low, bell.strict_high) for bell in bells]),
+    }
+    lows = [low if low is not None else value for _, _, found in ends.values() for value, low, _ in found]
+    known = [low for low in lows if low is not None]
+    if not known:
         return ""
-    lows = [row["low"] if row["low"] is not None else row["value"] for row in rows]
-    scale = alt.Scale(domain=[max(0.0, min(lows) - 0.03), 1], nice=False, clamp=True)
-    colours = alt.Scale(domain=["mean", "strict"], range=[SECOND, ACCENT])
-    colour = alt.Color("kind:N", scale=colours, legend=None)
-    place = alt.Y("name:N", title=None, sort=names, axis=alt.Axis(grid=False, labelLimit=230))
+    scale = alt.Scale(domain=[max(0.0, min(known) - 0.03), 1], nice=False, clamp=True)
     axis = alt.Axis(format="%", tickCount=5)
+    # Rows are numbered and named by the axis: two strata whose shortened names are alike stay two rows.
+    names = f"{json.dumps([_short(bell.name) for bell in bells])}[datum.value]"
+    labels = alt.Axis(grid=False, labelLimit=230, labelExpr=names)
+    place = alt.Y("row:O", title=None, axis=labels, scale=alt.Scale(domain=list(range(len(bells)))))
     layers = []
-    for kind in ("mean", "strict"):
-        mine = [row for row in rows if row["kind"] == kind]
-        shift = -5 if kind == "mean" else 5
-        chart = alt.Chart(alt.Data(values=mine)).encode(y=place, color=colour)
-        bars = chart.mark_rule(strokeWidth=2, opacity=0.55, yOffset=shift)
-        dots = chart.mark_point(filled=True, size=60, opacity=1, yOffset=shift)
+    for colour, shift, found in ends.values():
+        rows = [
+            {"row": row, "value": value, "low": low, "high": high}
+            for row, (value, low, high) in enumerate(found)
+            if value is not None
+        ]
+        chart = alt.Chart(alt.Data(values=rows)).encode(y=place)
+        bars = chart.mark_rule(color=colour, strokeWidth=2, opacity=0.55, yOffset=shift)
+        dots = chart.mark_point(color=colour, filled=True, size=60, opacity=1, yOffset=shift)
         layers.append(bars.encode(x=alt.X("low:Q", title=None, scale=scale, axis=axis), x2="high:Q"))
         layers.append(dots.encode(x=alt.X("value:Q", title=None, scale=scale, axis=axis)))
     fit = alt.AutoSizeParams(type="fit", contains="padding")
     # On the left: the drawing guesses the widths of letters, and guesses too low for long labels.
-    padding = {"left": 18, "right": 8, "top": 2, "bottom": 2}
-    return draw(alt.layer(*layers).properties(autosize=fit, padding=padding), width, 34 * len(names) + 34)
+    padding = {"left": 26, "right": 8, "top": 2, "bottom": 2}
+    return draw(alt.layer(*layers).properties(autosize=fit, padding=padding), width, 34 * len(bells) + 34)
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 34 else f"{name[:33]}…"
+    """The middle of a long name is what goes: strata often differ at its end."""
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 15]}…{name[-14:]}"

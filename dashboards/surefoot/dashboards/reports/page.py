@@ -12,7 +12,7 @@ from typing import Any, Final
 import jinja2
 
 from surefoot.dashboards.reports.charts import curve_chart, dumbbell_chart
-from surefoot.dashboards.reports.series import class_shares, curve, dumbbells, strips
+from surefoot.dashboards.reports.series import MOST_STRATA, class_shares, curve, dumbbells, strips
 from surefoot.processors.boundary.check import Decision
 from surefoot.processors.boundary.claim import claim
 from surefoot.processors.evidence.changes import shown
@@ -60,6 +60,7 @@ def profile_page(profile: Profile, decision: Decision | None = None) -> str:
                 if (groups := class_shares(profile)[key])
             ],
             strips=found[:WORST],
+            most_strata=MOST_STRATA,
             more=len(found) - WORST,
             lines=[_line(profile, name) for name in INDICATORS],
             checklist=verify(profile),

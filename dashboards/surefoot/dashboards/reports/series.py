@@ -13,6 +13,7 @@ from surefoot.processors.evidence.measure import Counted, bounds
 from surefoot.processors.evidence.profile import Profile, StratumResult
 
 MOST_K = 20  # points of the curve; a hundred repetitions are not a hundred points
+MOST_STRATA = 12  # of the chart; the profile has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,27 +95,25 @@ def strips(profile: Profile) -> list[Strip]:
             )
             for group in profile.evidence.listed_groups
         ]
+    alike: dict[tuple[str, str, int, int], int] = {}
+    for stratum in profile.evidence.counts:
+        for row in stratum.outcomes:
+            outcomes = "1" * row.c + "0" * (row.n - row.c) + "?" * row.missing
+            key = (outcomes, _kind(row.n - row.c, row.c, row.equivalent), row.n, row.c)
+            alike[key] = alike.get(key, 0) + row.groups
     found = [
-        Strip(
-            name=f"{row.groups:,} group{'' if row.groups == 1 else 's'} alike",
-            stratum=names[place],
-            outcomes="1" * row.c + "0" * (row.n - row.c) + "?" * row.missing,
-            groups=row.groups,
-            n=row.n,
-            c=row.c,
-            kind=_kind(row.n - row.c, row.c, row.equivalent),
-        )
-        for place, stratum in enumerate(profile.evidence.counts)
-        for row in stratum.outcomes
+        Strip(f"{groups:,} group{'' if groups == 1 else 's'} alike", "all strata", outcomes, groups, n, c, kind)
+        for (outcomes, kind, n, c), groups in alike.items()
     ]
     return sorted(found, key=lambda strip: (strip.c / strip.n if strip.n else -1, strip.kind))
 
 
 def dumbbells(profile: Profile) -> list[Dumbbell]:
-    """The whole, then each stratum when there are several."""
+    """The whole, then the strata when there are several: those with the least Pass^k first, as many as fit."""
     strata = profile.strata if len(profile.strata) > 1 else []
+    worst = sorted(strata, key=lambda one: one.indicators.strict_repeated_success_at_k.value or 0)[:MOST_STRATA]
     found = [("all", profile.indicators, profile.evidence.groups)]
-    found += [(_telling_name(one, strata), one.indicators, one.indicators.outcome_yield.groups) for one in strata]
+    found += [(_telling_name(one, strata), one.indicators, one.indicators.outcome_yield.groups) for one in worst]
     bells = []
     for name, indicators, groups in found:
         ends = []

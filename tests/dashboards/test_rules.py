@@ -134,7 +134,7 @@ def test_frozen_neither_fires_nor_resolves(tmp_path: Path, name: str, which: str
         [*alive(), *was_firing, *was_quiet],
         firing("15m", name, labels),
         *(firing(f"{minute}m", name, labels) for minute in (21, 60, 120, 198)),
-        fired_alerts("9h", name, 1),
+        fired_alerts("4h", name, 1),
         firing("215m", name),
     )
 
@@ -159,7 +159,7 @@ def test_what_the_engine_calls_quiet_is_quiet_whatever_the_burn_rate(tmp_path: P
     """Low traffic: one of three failed. The statistics are the engine's, and no rule looks past them."""
     few = [series("slo_burn_rate", "33x600", **LABELS, window=name) for _, *pair in TIERS.values() for name in pair[:1]]
     given = [*alive(), *few, *(part for name in TIERS for part in tier(name))]
-    check(tmp_path, given, *(fired_alerts("9h", name, 0) for name in (BURN_PAGE, BURN_TICKET)))
+    check(tmp_path, given, *(fired_alerts("4h", name, 0) for name in (BURN_PAGE, BURN_TICKET)))
 
 
 def test_strata_page_by_themselves_and_say_which(tmp_path: Path) -> None:
@@ -267,14 +267,14 @@ def test_an_agent_that_sends_no_runs_any_more_is_told_and_a_dead_jobs_process_is
     check(
         tmp_path,
         [jobs_dead, limit, never, objective],
-        fired_alerts("9h", name, 0),
+        fired_alerts("4h", name, 0),
         firing("5h", "SurefootSloEvaluationStale", {"severity": "page"}),
     )
 
 
 def test_an_unknown_silence_limit_is_no_alert(tmp_path: Path) -> None:
     never = series("slo_last_event_timestamp_seconds", "0x600", **LABELS)
-    check(tmp_path, [*alive(), never], fired_alerts("9h", "SurefootAgentSilent", 0))
+    check(tmp_path, [*alive(), never], fired_alerts("4h", "SurefootAgentSilent", 0))
 
 
 def test_what_a_policy_demands_is_a_ticket_while_it_does(tmp_path: Path) -> None:
@@ -320,7 +320,7 @@ def test_an_exporter_that_comes_back_resolves_its_page(tmp_path: Path) -> None:
 
 
 def test_the_watchdog_always_fires(tmp_path: Path) -> None:
-    check(tmp_path, [], *(firing(at, "SurefootWatchdog", {"severity": "none"}) for at in ("1m", "1h", "9h")))
+    check(tmp_path, [], *(firing(at, "SurefootWatchdog", {"severity": "none"}) for at in ("1m", "1h", "3h")))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -180,3 +183,17 @@ def test_windows_go_back_beyond_the_start_which_only_says_where_they_begin() -> 
 )
 def test_the_longest_window_is_what_must_be_kept(unit: str, zone: str, longest: int) -> None:
     assert longest_seconds(Calendar("2026-01-01 00:00:00", zone, 1, unit)) == longest
+
+
+def test_zones_are_known_where_the_system_has_none() -> None:
+    code = (
+        "from surefoot.processors.slo.definition import Calendar\n"
+        "from surefoot.processors.slo.openslo_documents import CalendarPart\n"
+        "from surefoot.processors.slo.periods import window_at\n"
+        "CalendarPart.model_validate({'startTime': '2026-01-01 00:00:00', 'timeZone': 'Europe/Berlin'})\n"
+        "window = window_at(Calendar('2026-01-01 00:00:00', 'Europe/Berlin', 1, 'd'), 1774782000)\n"
+        "print(window.end - window.start)\n"
+    )
+    bare = {**os.environ, "PYTHONTZPATH": ""}  # zoneinfo then has the package tzdata alone
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=bare, check=False)
+    assert (done.stdout, done.stderr) == (f"{23 * 3600}\n", "")

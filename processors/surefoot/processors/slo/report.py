@@ -86,7 +86,7 @@ class StratumReport:
     time_to_exhaustion_seconds: float | None = None  # at the burn of the last day; None: not burning, or spent already
     overdispersion: float | None = None  # intra-hour correlation of failures over the period; 0 = independent
     overdispersion_n: int = 0  # hours with at least two events
-    consecutive_bad: int = 0  # events without a good one among them, up to now
+    consecutive_bad: int = 0  # bad events up to now with no good and no unlabelled one among them
     last_event_at: float | None = None  # unix seconds
     silence_limit_seconds: float | None = None  # a longer silence is unusual for this SLO; None: too little is known
 

@@ -75,7 +75,7 @@ def _false(cells: list[Cell], name: str) -> str:
     what, severity = FALSE[name]
     kind = {"tickets": "alone", "correlated-tickets": "correlated"}.get(name, name)
     years = sorted({cell["false"][kind]["years"] for cell in cells})
-    said = " or ".join(str(number) for number in years)
+    said = f"{years[0]}" if len(years) == 1 else f"{years[0]} (where most runs) to {years[-1]}"
     title = f"A year, {what}; {said} simulated years a cell:"
     return title + "\n\n" + _matrix(cells, lambda cell: f"{_rate(cell, kind, severity):.2f}")
 

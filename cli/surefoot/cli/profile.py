@@ -47,7 +47,7 @@ def build(
     settings, now = load(), time.time()
     built = build_profile(read, settings.lake_path, now)
     target = out or spec.with_name(f"{built.profile_id}-{built.version}.yaml")
-    target.write_text(to_json(built) if target.suffix == ".json" else to_yaml(built), encoding="utf-8")
+    _write(target, to_json(built) if target.suffix == ".json" else to_yaml(built))
     evidence = built.evidence
     if evidence.source == "lake":
         have_done(
@@ -158,8 +158,17 @@ def html(
     today = datetime.fromtimestamp(time.time(), UTC).date()
     decision = None if boundary is None else check_boundary(profile, read_boundary(boundary), today)
     target = out or path.with_suffix(".html")
-    target.write_text(profile_page(profile, decision), encoding="utf-8")
+    _write(target, profile_page(profile, decision))
     typer.echo(str(target))
+
+
+def _write(target: Path, text: str) -> None:
+    from surefoot.processors.yaml_models import FileError
+
+    try:
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise FileError(f"Cannot write {target}: {error}. Name a file in a folder that you may write to.") from error
 
 
 def _indicator_table(found: Indicators) -> Table:

@@ -6,6 +6,7 @@ Rule: nothing that stands in the file is ignored. An unknown field is a mistake,
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from pathlib import Path
@@ -52,6 +53,13 @@ def _word(value: Any) -> Any:
     raise refusal(f"{value!r} is a number, and 1.10 would become 1.1", "put it in quotes")
 
 
+def _name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", value):
+        allowed = re.sub(r"[^A-Za-z0-9._-]+", "-", value).strip("-._")[:100] or "reconcile"
+        raise refusal(f"{value!r} is not a name: letters, digits, points, hyphens, underscores", f"write {allowed}")
+    return value
+
+
 def _date(value: Any) -> Any:
     if isinstance(value, str):
         try:
@@ -85,6 +93,7 @@ Text = Annotated[str, AfterValidator(_text)]
 Word = Annotated[str, BeforeValidator(_word), AfterValidator(_text)]  # a name or version; 3 means "3"
 # A sentence, a list of them, or names with values; null where nobody wrote it.
 Facts = Annotated[str | list[str] | dict[str, str] | None, BeforeValidator(_facts)]
+Name = Annotated[str, BeforeValidator(_word), AfterValidator(_name)]  # what files and rows are called by
 Day = Annotated[date, BeforeValidator(_date)]
 
 

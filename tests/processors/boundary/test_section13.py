@@ -91,7 +91,7 @@ def test_the_claim_is_one_sentence_with_every_interval(made: Profile) -> None:
 @pytest.mark.skipif(not ORACLES.exists(), reason="the oracles are not here")
 def test_the_other_published_bounds(made: Profile) -> None:
     oracle = json.loads(ORACLES.read_text())["section13"]
-    counted = Counted.of(made.evidence.counts, 3, "published")
+    counted = Counted.of(made.evidence, 3)
 
     def wilson(name: str) -> Interval:
         found = bounds(counted, name, "two", 2 * 0.9833314582099839 - 1, "wilson")

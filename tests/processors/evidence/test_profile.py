@@ -187,6 +187,7 @@ MISTAKES = {
         ["spec.yaml:3: version: 1.1 is a number, and 1.10 would become 1.1; put it in quotes"],
     ),
     "task_class: reconcile": ("task_class: []", ["task_population.task_class: it is empty"]),
+    "version: 3\nowner": ("version: a/b\nowner", ["spec.yaml:3: version: 'a/b' is not a name", "write a-b"]),
     "profile_id: reconcile": ("profile_id: &a [*a]", ["spec.yaml:2: profile_id: "]),
     "source: a test": ("source: !!python/object/apply:os.system [ls]", ["not YAML"]),
 }

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from support.profiles import SPEC
+from support.profiles import SPEC, boundary
 from support.slo_events import NOW, SECOND, Row, Tables
+from surefoot.processors.boundary.check import check_boundary
 from surefoot.processors.evidence.build import BuildError
 from surefoot.processors.evidence.building import build_profile
 from surefoot.processors.evidence.profile import Profile, is_intact
@@ -28,7 +29,7 @@ def tables(tmp_path: Path) -> Tables:
     return Tables(Lake.open(tmp_path / "lake"))
 
 
-def run(name: str, task: str, repetition: int, **more: Any) -> Row:
+def run(name: str, task: str, repetition: int, /, **more: Any) -> Row:
     row: Row = {
         "run_id": name,
         "trace_id": f"trace-{name}",
@@ -165,6 +166,21 @@ def test_production_work_of_the_class_is_counted(tables: Tables) -> None:
     ]
     hold(tables, three("a", "ppp"), (outside, []))
     assert built(tables).evidence.production_runs == {"reconcile": 4}
+
+
+@pytest.mark.parametrize("live", [{"environment": "production"}, {"run_group": None, "repetition": None}])
+def test_intervals_of_production_runs_are_descriptive_and_open_no_gate(tables: Tables, live: dict[str, Any]) -> None:
+    groups = [three(f"t{number:02}", "ppp", **live) for number in range(40)]
+    hold(tables, *groups)
+    made = built(tables)
+    assert made.evidence.tally.production == 120
+    for (interval,) in made.indicators.confidence_intervals.values():
+        assert not interval.gate
+        assert interval.note.startswith("descriptive: 120 runs")
+    gate = {"indicator": "outcome_yield", "comparison": ">=", "bound": 0.5}
+    decision = check_boundary(made, boundary(gates=[gate]), TODAY)
+    assert decision.gates[0].status == "undefined"
+    assert "descriptive" in decision.gates[0].why
 
 
 def test_the_same_evidence_gives_the_same_numbers(tables: Tables) -> None:

@@ -5,7 +5,7 @@ Rule: a point that is undefined is not drawn, and every drawn interval is the on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from surefoot.processors.evidence import repeated
 from surefoot.processors.evidence.classes import class_counts
@@ -67,7 +67,7 @@ def curve(profile: Profile) -> list[CurvePoint]:
         equal = repeated.homogeneous_pass_hat_k(counted.groups, k)
         if every.value is None or some.value is None or equal.value is None:
             continue
-        at_k = Counted(counted.strata, k, counted.groups, counted.codes)
+        at_k = replace(counted, k=k)
         interval = bounds(at_k, "strict_repeated_success_at_k", "two", level)
         low, high = (None, None) if interval is None else (interval.low, interval.high)
         points.append(CurvePoint(k, every.value, low, high, some.value, equal.value, every.groups))
@@ -142,7 +142,7 @@ def _telling_name(stratum: StratumResult, strata: list[StratumResult]) -> str:
 
 
 def _counted(profile: Profile) -> Counted:
-    return Counted.of(profile.evidence.counts, profile.repeat_protocol.k.value, profile.evidence.equivalence_rule)
+    return Counted.of(profile.evidence, profile.repeat_protocol.k.value)
 
 
 def _kind(bad: int, good: int, equivalent: bool | None) -> str:

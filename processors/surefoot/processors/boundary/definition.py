@@ -17,7 +17,7 @@ from surefoot.processors.evidence.multiplicity import multiplicity
 from surefoot.processors.evidence.profile import INDICATORS
 from surefoot.processors.evidence.template import Adjustment, Dimension, Mode, System, TaskPopulation
 from surefoot.processors.suggestions import suggestion
-from surefoot.processors.yaml_models import Day, Facts, Part, Text, Word, read_model, refusal
+from surefoot.processors.yaml_models import Day, Facts, Name, Part, Text, Word, read_model, refusal
 
 # From the least restrictive to the most.
 LADDER: Final[tuple[Mode, ...]] = (
@@ -99,8 +99,8 @@ class Validity(Part):
 class Boundary(Part):
     """The whole file."""
 
-    boundary_id: Word
-    version: Word
+    boundary_id: Name
+    version: Name
     owner: Text
     allowed_mode: Mode
     if_failed: Mode  # of gates that name none, of missing evidence and of a profile of something else

@@ -67,7 +67,7 @@ def check_gate(gate: Gate, boundary: Boundary, profile: Profile) -> GateResult:
     if not strata:
         wanted = ", ".join(f"{name} {value}" for name, value in gate.stratum.items())
         return _undefined(gate, boundary, confidence, f"the profile has no stratum with {wanted}", None)
-    counted = Counted.of(strata, profile.repeat_protocol.k.value, profile.evidence.equivalence_rule)
+    counted = Counted.of(profile.evidence, profile.repeat_protocol.k.value, strata)
     found = estimate(counted, gate.indicator, profile.grader)
     sides: Sides = "lower" if gate.comparison == ">=" else "upper"
     if gate.indicator in GRADER_RATES:

@@ -38,17 +38,17 @@ def build_published(spec: Spec, now: float) -> Profile:
 
 def assemble(spec: Spec, evidence: Evidence, grader: GraderError) -> Profile:
     """The profile of this evidence."""
-    protocol, counts = spec.repeat_protocol, evidence.counts
-    level, rule = protocol.confidence_level, evidence.equivalence_rule
-    whole = indicators(Counted.of(counts, protocol.k.value, rule), grader, level)
+    protocol = spec.repeat_protocol
+    level, k = protocol.confidence_level, protocol.k.value
+    whole = indicators(Counted.of(evidence, k), grader, level)
     strata = [
         StratumResult(
             task_class=one.task_class,
             consequence_class=one.consequence_class,
             horizon=one.horizon,
-            indicators=indicators(Counted.of([one], protocol.k.value, rule), grader, level),
+            indicators=indicators(Counted.of(evidence, k, [one]), grader, level),
         )
-        for one in counts
+        for one in evidence.counts
     ]
     used = {name: found[0].method for name, found in whole.confidence_intervals.items()}
     methods = "; ".join(f"{method}: {', '.join(_of(used, method))}" for method in dict.fromkeys(used.values()))
@@ -90,6 +90,7 @@ def _published_evidence(published: Published, counts: Sequence[StratumCounts], n
             runs=judged + sum(row.missing * row.groups for row in rows),
             infrastructure=0,
             excluded=0,
+            production=0,
             judged=judged,
             crashed=0,
             with_process_verdict=None,

@@ -56,9 +56,9 @@ def _hash(profile: Profile) -> Told:
 
 
 def _recomputed(profile: Profile) -> Told:
-    rule, k = profile.evidence.equivalence_rule, profile.repeat_protocol.k.value
+    k = profile.repeat_protocol.k.value
     level = profile.repeat_protocol.confidence_level
-    whole = indicators(Counted.of(profile.evidence.counts, k, rule), profile.grader, level)
+    whole = indicators(Counted.of(profile.evidence, k), profile.grader, level)
     wrong = [
         name for name in INDICATORS if not _agree(getattr(whole, name).value, getattr(profile.indicators, name).value)
     ]
@@ -156,7 +156,7 @@ def _consistent_wrong(profile: Profile) -> Told:
 
 
 def _exclusive(profile: Profile) -> Told:
-    counted = Counted.of(profile.evidence.counts, profile.repeat_protocol.k.value, profile.evidence.equivalence_rule)
+    counted = Counted.of(profile.evidence, profile.repeat_protocol.k.value)
     found = class_counts(counted.groups)
     total = sum(found.values())
     told = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in found.items() if number)
@@ -207,10 +207,13 @@ def _joint_rule(profile: Profile) -> Told:
 
 def _dependence(profile: Profile) -> Told:
     intervals = [part for parts in profile.indicators.confidence_intervals.values() for part in parts]
-    plain = [part for part in intervals if part.unit == "run" and part.gate]
+    production = profile.evidence.tally.production
+    if not production:
+        return "yes", "no interval here is about production: all are about repeated task groups"
+    plain = [part for part in intervals if part.gate]
     if plain:
-        return "no", f"{len(plain)} intervals treat production runs as independent and are not labelled descriptive"
-    return "yes", "no interval here is about production: all are about repeated task groups"
+        return "no", f"{production} runs are production's, and {len(plain)} intervals are not labelled descriptive"
+    return "yes", f"{production} runs are production's, and every interval is labelled descriptive"
 
 
 def _effects(profile: Profile) -> Told:

@@ -38,6 +38,12 @@ select coalesce(effect, 'unknown'), count(*) from tool_calls
 where trace_id in (select trace_id from runs where run_id in (select run_id from evidence_runs))
 group by all order by all
 """
+# Runs that nobody repeated on purpose, or in an environment that is called so, fail together: by hour, by release.
+_LIVE: Final = """
+select count(*) from runs
+where run_id in (select run_id from evidence_runs)
+  and (lower(coalesce(environment, '')) in ('production', 'prod', 'live') or (run_group is null and repetition is null))
+"""
 _SPAN: Final = """
 select min(started_at), max(ended_at) from runs where run_id in (select run_id from evidence_runs)
 """
@@ -123,6 +129,7 @@ def _evidence(
     dimensions: Sequence[str] = spec.repeat_protocol.stratification
     connection.register("evidence_runs", pa.table({"run_id": pa.array(runs.run_id, pa.string())}))
     process = connection.sql(_PROCESS).fetchall()
+    live = connection.sql(_LIVE).fetchall()[0][0]
     began, ended = connection.sql(_SPAN).fetchall()[0]
     counts = sufficient_counts(groups, dimensions)
     return Evidence(
@@ -133,7 +140,7 @@ def _evidence(
         first_run=None if began is None else began.isoformat(),
         last_run=None if ended is None else ended.isoformat(),
         groups=len(groups),
-        tally=_tally(chosen, sum(number for _, _, kind, number in process if kind == "executable")),
+        tally=_tally(chosen, live, sum(number for _, _, kind, number in process if kind == "executable")),
         left_out=dict(chosen.reading.left_out),
         run_ids_sha256=_hash(runs),
         table_versions=table_versions,
@@ -151,13 +158,14 @@ def _evidence(
     )
 
 
-def _tally(chosen: _Chosen, executable: int) -> Tally:
+def _tally(chosen: _Chosen, live: int, executable: int) -> Tally:
     groups, runs = chosen.groups, chosen.runs
     named = np.array([task is not None for task in groups.task_id])
     return Tally(
         runs=len(runs),
         infrastructure=int(groups.infrastructure.sum()),
         excluded=int(groups.excluded.sum()),
+        production=live,
         judged=int(groups.n.sum()),
         crashed=chosen.reading.crashed,
         with_process_verdict=int((runs.flags["compliant"] >= 0).sum()),

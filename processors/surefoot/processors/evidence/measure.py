@@ -26,6 +26,7 @@ from surefoot.processors.evidence.intervals import (
 )
 from surefoot.processors.evidence.profile import (
     INDICATORS,
+    Evidence,
     GraderError,
     IndicatorPart,
     Indicators,
@@ -68,10 +69,12 @@ class Counted:
     k: int
     groups: GroupTable
     codes: IntArray  # stratum of each group
+    descriptive: str  # why no interval of these runs may open a gate; "" if nothing is against it
 
     @classmethod
-    def of(cls, strata: Sequence[StratumCounts], k: int, rule: str) -> Counted:
-        """``rule``: by which equivalence was told."""
+    def of(cls, evidence: Evidence, k: int, only: Sequence[StratumCounts] | None = None) -> Counted:
+        """The evidence's strata, or ``only`` these of them."""
+        strata = evidence.counts if only is None else only
         rows = [(place, row) for place, stratum in enumerate(strata) for row in stratum.outcomes]
         times = np.array([row.groups for _, row in rows], dtype=np.int64)
 
@@ -83,9 +86,16 @@ class Counted:
             column([row.c for _, row in rows]),
             missing=column([row.missing for _, row in rows]),
             equivalent=column([-1 if row.equivalent is None else int(row.equivalent) for _, row in rows]),
-            equivalence_rule=rule,
+            equivalence_rule=evidence.equivalence_rule,
         )
-        return cls(tuple(strata), k, table, column([place for place, _ in rows]))
+        codes = column([place for place, _ in rows])
+        return cls(tuple(strata), k, table, codes, _descriptive(evidence.tally.production))
+
+
+def _descriptive(production: int | None) -> str:
+    if not production:
+        return ""
+    return f"descriptive: {production} runs are production's, and what makes those depend on each other is not modelled"
 
 
 def indicators(counted: Counted, grader: GraderError, confidence: float) -> Indicators:
@@ -143,6 +153,13 @@ def bounds(
 
     A share that depends on equivalence counts groups of unknown equivalence on the side that makes it worse.
     """
+    found = _bounds(counted, name, sides, confidence, method)
+    if found is None or not counted.descriptive:
+        return found
+    return replace(found, gate=False, note="; ".join(filter(None, (counted.descriptive, found.note))))
+
+
+def _bounds(counted: Counted, name: str, sides: Sides, confidence: float, method: str | None) -> Interval | None:
     if name in _CLASSES_OF:
         hits = share_hits(counted, name)
         return None if hits is None else _share_bounds(hits, name, sides, confidence, method)
@@ -255,9 +272,9 @@ def _quotient_bounds(counted: Counted, sides: Sides, confidence: float, method: 
     if method is not None:
         raise EvidenceInputError(_unfit(method, "normalised_consistency_at_k", ("the default",)))
     each = (1 + confidence) / 2
-    strict = bounds(counted, "strict_repeated_success_at_k", sides, each)
+    strict = _bounds(counted, "strict_repeated_success_at_k", sides, each, None)
     opposite: dict[Sides, Sides] = {"two": "two", "lower": "upper", "upper": "lower"}
-    mean = bounds(counted, "outcome_yield", opposite[sides], each)
+    mean = _bounds(counted, "outcome_yield", opposite[sides], each, None)
     if strict is None or mean is None:
         return None
     low = strict.low / mean.high if strict.low is not None and mean.high else None

@@ -161,6 +161,7 @@ class Tally(Part):
     runs: int
     infrastructure: int  # ended by the infrastructure: in no denominator
     excluded: int  # ended in a way that nobody judges (cancelled, deferred, refused): not in the outcome's
+    production: int  # of production, or repeated by nobody: their intervals are descriptive
     judged: int  # by an outcome verdict, or unacceptable without one because nothing acceptable was left
     crashed: int  # of those, unacceptable without a verdict: ended in error, or abandoned
     with_process_verdict: int | None  # null where it was not recorded

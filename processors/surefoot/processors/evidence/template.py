@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from surefoot.processors.yaml_models import Day, Facts, Part, Text, Word, refusal
+from surefoot.processors.yaml_models import Day, Facts, Name, Part, Text, Word, refusal
 
 Mode = Literal["autonomous", "deterministic_check", "replay", "checkpoint", "human_approval", "refuse"]
 Dimension = Literal["task_class", "consequence_class", "horizon"]
@@ -105,8 +105,8 @@ class ChangeControl(Part):
 class Written(Part):
     """Everything of a profile that a person writes."""
 
-    profile_id: Word
-    version: Word
+    profile_id: Name
+    version: Name
     owner: Text
     review_date: Day
     system: System = System()

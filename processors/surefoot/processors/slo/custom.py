@@ -53,7 +53,7 @@ def columns_of(text: str) -> tuple[str, ...]:
 
 def embedded(text: str) -> str:
     """The query so that it can stand between parentheses: without a semicolon, and no comment hides the one behind."""
-    return re.sub(r"[\s;]+\Z", "", text) + "\n"
+    return re.sub(r";\s*(?:--[^\n]*\s*|;\s*)*\Z", "", text) + "\n"
 
 
 def _described(text: str) -> list[tuple[str, str]]:

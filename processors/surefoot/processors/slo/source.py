@@ -28,7 +28,7 @@ _ESCAPED: Final = "replace(replace(replace(coalesce({value}, ''), '%', '%25'), '
 _DEFAULTS: Final = {
     "event_id": "CAST(NULL AS VARCHAR)",
     "trace_id": "CAST(NULL AS VARCHAR)",
-    "weight": "1.0",
+    "weight": "CAST(1 AS DOUBLE)",
     "fast_class": "class",
     "labelled_at": "CAST(NULL AS TIMESTAMPTZ)",
     "label_imported": "false",

@@ -182,7 +182,7 @@ def test_the_most_urgent_slo_comes_first(settings: Settings) -> None:
     shown = Pages(settings).overview()
 
     # tickets has a stratum that pages, so it comes before what has only spent its budget.
-    assert re.findall(r'href="/slo/(\w+)"', shown) == ["pages", "tickets", "spent", "late", "silent", "fine"]
+    assert re.findall(r'href="/slo/(\w+)"', shown) == ["pages", "tickets", "late", "spent", "silent", "fine"]
 
 
 def test_an_slo_with_two_views_stands_once_and_shows_both(settings: Settings) -> None:
@@ -199,6 +199,19 @@ def test_an_slo_with_two_views_stands_once_and_shows_both(settings: Settings) ->
     assert detail.count("<h2>Windows, ") == 2
     # Pages come from the fast view and tickets from the matured one, each tier once.
     assert re.findall(r"<tr><td>(page|ticket)</td>", detail) == ["page", "page", "ticket", "ticket"]
+
+
+def test_a_stratum_that_pages_is_shown_in_its_view_with_the_reason(settings: Settings) -> None:
+    status.publish(settings.status_path, "slo", every_state(NOW).to_json())
+
+    shown = Pages(settings).detail("late")
+
+    assert shown is not None
+    assert shown.count("<h2>Strata, fast view</h2>") == 1
+    assert "<h2>Strata, matured view</h2>" not in shown
+    cell = re.search(r'<tr><td>task_class=refund</td><td class="burning_page">Paging(.*?)</td>', shown)
+    assert cell is not None
+    assert "40 bad of n 100, p 1e-09" in cell[1]
 
 
 def test_frozen_is_visible_with_its_reason_its_bounds_and_its_watermark(settings: Settings) -> None:

@@ -81,7 +81,8 @@ def _reason(burning: bool, frozen: bool, counts: Counts) -> str:
 
 def late(name: str, computed_at: float) -> list[SloReport]:
     """An SLO whose labels come late: the fast view is fine, too many labels of the matured one are missing."""
-    fast = slo(name, "ok", Counts(2_000, 10, 0, 40), 0.95)
+    refunds = stratum("burning_page", Counts(60, 40), 0.95, "task_class=refund", {"task_class": "refund"})
+    fast = slo(name, "ok", Counts(2_000, 10, 0, 40), 0.95, (refunds,))
     matured = slo(name, "frozen", Counts(1_400, 60, 500, 40), 0.95)
     views = ("fast", "matured")
     action = ActionReport(

@@ -276,6 +276,7 @@ def test_a_tier_says_why_its_factor_is_another_one() -> None:
     assert fast.note == (
         "lowered from 13.44, which would take 134% of events to be bad, to 5, which an outage of 50% of them exceeds"
     )
+    assert page(Counts(), Counts(), 0.9).note == fast.note
     assert slow.note.startswith("lowered from 5.6, which would take 56% of events to be bad")
     assert tiers_for("7d", 0.99)[3].note == "raised from 0.2333, a burn that the budget of so short a period sustains"
 

@@ -50,5 +50,6 @@ def decide(
         burning=least.burning and not question.may_become_a_page,
         frozen=most.burning and (question.may_become_a_page or not least.burning),
         reason=why(question, least, most),
+        note=tier.note,
         p_value=least.p if least.long.total > 0 else None,
     )

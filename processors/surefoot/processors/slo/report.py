@@ -67,6 +67,7 @@ class TierReport:
     frozen: bool = False  # with the missing labels good it does not burn, with them bad it does; or nothing is known
     reason: str = ""  # why it burns, does not or cannot be told, with numbers and sample sizes, in one sentence
     p_value: float | None = None  # of the exact binomial test on the long window against the budget
+    note: str = ""  # why factor is not nominal_factor, in one sentence
 
 
 @dataclass(frozen=True, slots=True)

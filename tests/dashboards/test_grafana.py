@@ -214,7 +214,7 @@ def test_a_frozen_tier_is_told_from_a_quiet_and_from_a_burning_one(
 ) -> None:
     expr = next(panel for panel in SHOWN if panel["title"] == "Tiers")["targets"][0]["expr"]
     lines = {
-        "late": [("matured", "ticket_fast", 1), ("matured", "ticket_slow", 1), ("fast", "page_fast", 0)],
+        "late": [("matured", "ticket_fast", 1), ("matured", "ticket_slow", 1), ("fast", "page_fast", 2)],
         "pages": [("fast", "page_fast", 2), ("fast", "ticket_fast", 0)],
     }
     expected = [
@@ -236,7 +236,7 @@ def test_the_tiles_count_what_burns_and_do_not_say_zero_without_data(
     tmp_path: Path, series: list[dict[str, str]]
 ) -> None:
     burning = next(panel for panel in SHOWN if panel["title"] == "SLOs burning")["targets"][0]["expr"]
-    found = {"expr": burning, "eval_time": "5m", "exp_samples": [{"labels": "{}", "value": 3}]}
+    found = {"expr": burning, "eval_time": "5m", "exp_samples": [{"labels": "{}", "value": 4}]}
 
     promtool_finds(tmp_path, series, [found])
     promtool_finds(tmp_path, [], [{"expr": burning, "eval_time": "5m", "exp_samples": []}])

@@ -12,6 +12,7 @@ start anew at midnight UTC, so a bucket belongs to one date even where the scale
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 MINUTE: Final = 60
@@ -26,6 +27,7 @@ SHORTEST_PERIOD: Final = "4d"
 LONGEST_PERIOD: Final = "366d"
 
 
+@lru_cache(maxsize=1024)
 def seconds(duration: str) -> int:
     """Seconds of a duration such as ``5m``, ``6h``, ``28d`` or ``4w``; ValueError for anything else."""
     match = re.fullmatch(r"([0-9]+)([mhdw])", duration)

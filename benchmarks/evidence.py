@@ -28,6 +28,7 @@ from surefoot.processors.evidence.counting import sufficient_counts
 from surefoot.processors.evidence.groups import GroupTable
 from surefoot.processors.evidence.intervals import MeanMethod, ShareMethod, mean_interval, share_interval
 from surefoot.processors.evidence.measure import Counted, indicators
+from surefoot.processors.evidence.profile import Evidence, Tally
 from surefoot.processors.evidence.types import pass_hat_types, yield_types
 
 K = 5
@@ -120,9 +121,13 @@ def all_intervals(groups: GroupTable) -> None:
 def profile(groups: GroupTable) -> None:
     """What ``surefoot profile build`` computes: counts by stratum, indicators with intervals, whole and by stratum."""
     counts = sufficient_counts(groups, ("task_class",))
+    # Only what the numbers are computed from; who ran what, where and when is left out.
+    evidence = Evidence.model_construct(
+        counts=counts, equivalence_rule=groups.equivalence_rule, tally=Tally.model_construct(production=0)
+    )
     grader = grader_of_kind("executable")
-    for part in (counts, *([one] for one in counts)):
-        indicators(Counted.of(part, K, groups.equivalence_rule), grader, 0.95)
+    for part in (None, *([one] for one in counts)):
+        indicators(Counted.of(evidence, K, part), grader, 0.95)
 
 
 def timed(work: Callable[[], Any]) -> float:

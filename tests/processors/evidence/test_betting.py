@@ -30,14 +30,14 @@ def test_no_bound_is_below_0_or_above_the_mean() -> None:
 
 def test_all_acceptable_groups_leave_room_for_failures_not_seen() -> None:
     low = betting_lower([1.0], [30], 0.05)
-    exact = share_interval(30, 30, quantity="any", sides="lower").low
+    exact = share_interval(30, 30, sides="lower").low
     assert exact is not None
     assert exact - 0.04 < low < exact
 
 
 def test_partial_values_are_worth_more_than_counting_them_as_failures() -> None:
     low = betting_lower([1 / 3, 2 / 3, 1], [6, 21, 973], 0.05)
-    floor = share_interval(973, 1000, quantity="any", sides="lower").low
+    floor = share_interval(973, 1000, sides="lower").low
     assert floor is not None
     assert low > floor
 

@@ -246,7 +246,7 @@ def _same(one: EventDay | None, other: EventDay | None) -> bool:
 def series_of_rows(slo: Slo | None, found: Mapping[str, npt.NDArray[np.int64]], scale: float) -> Series:
     """The series of rows of ``slo_minutes``: ``start`` (unix seconds), classes and weights, in order of time.
 
-    What the table does not hold, squares of weights, is taken to be the events. Without ``slo`` events count, no slices.
+    What the table does not hold, squares of weights, is taken to be the events. Without ``slo`` there are no slices.
     """
     series = Series(slo, None if slo is None else slice_length(slo, scale))
     counts = np.column_stack([found[name] for name in CLASSES])

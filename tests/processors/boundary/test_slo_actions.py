@@ -49,4 +49,15 @@ def test_a_demand_that_begins_again_is_open(tmp_path: Path) -> None:
         row("require_approval", started_at=BEGIN + 2),
     )
     (one,) = open_actions(lake, ["desk"])
+    assert one.mode == "human_approval"
     assert one.evidence == "budget spent"
+
+
+def test_one_policy_may_demand_two_modes_and_end_one(tmp_path: Path) -> None:
+    lake = lake_with(
+        tmp_path / "lake",
+        row("tighten_mode", mode="checkpoint"),
+        row("tighten_mode", mode="refuse"),
+        row("tighten_mode", mode="refuse", ended_at=BEGIN + 1),
+    )
+    assert [one.mode for one in open_actions(lake, ["desk"])] == ["checkpoint"]

@@ -1,7 +1,7 @@
 """What error-budget policies demand now of the SLOs that a boundary names, read from the table ``slo_actions``.
 
 Rule: only an action that says a stricter mode counts here; a demand is open from the row that begins it until the row
-of the same policy, SLO, stratum and beginning that ends it.
+of the same policy, SLO, stratum, mode and beginning that ends it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from surefoot.processors.evidence.template import Mode
 from surefoot.processors.lake import Lake
 
 _OPEN: Final = """
-select policy, slo, action, max(mode) as mode, started_at, max(evidence) as evidence
+select policy, slo, action, mode, started_at, max(evidence) as evidence
 from slo_actions
 where action in ('tighten_mode', 'require_approval')
-group by policy, slo, stratum_key, action, started_at
+group by policy, slo, stratum_key, action, mode, started_at
 having max(ended_at) is null
 order by slo, policy, started_at
 """

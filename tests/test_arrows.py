@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("instrumentation", "collector", "processors", "dashboards", "demo", "cli")
+ROOMS = ("instrumentation", "collector", "processors", "dashboards", "evaluation", "demo", "cli")
 ALLOWED = {
     "instrumentation": set(),
     "collector": set(),
@@ -21,6 +21,7 @@ ALLOWED = {
         "surefoot.instrumentation.semconv",
     },
     "dashboards": {"surefoot.processors"},
+    "evaluation": {"surefoot.instrumentation", "surefoot.processors"},
     "demo": {"surefoot.instrumentation"},
     "cli": {f"surefoot.{room}" for room in ROOMS},
 }

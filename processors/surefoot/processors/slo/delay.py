@@ -29,8 +29,9 @@ from statsmodels.duration.survfunc import SurvfuncRight
 from surefoot.processors.slo.count import events
 from surefoot.processors.slo.definition import Labels, Slo
 
-# The runs of so many days teach the delay, and at least of twice the longest one that is waited for.
+# The runs of twice the longest delay that is waited for teach it; of so many days, if those hold too few labels.
 SPAN_DAYS: Final = 14
+ENOUGH: Final = 300
 # Delays are known to a twentieth, ages to an hour: the sample is then some thousand rows, whatever the traffic.
 _STEP: Final = 0.05
 _HOUR: Final = 3600.0
@@ -69,8 +70,17 @@ class Delays:
 
 
 def label_delay(con: duckdb.DuckDBPyConnection, slo: Slo, now: float, scale: float, lookback_days: int) -> LabelDelay:
-    """What the labels of the last weeks say, in the views of a lake's connection."""
-    span = max(SPAN_DAYS * 86_400, 2 * slo.labels.max_delay_seconds)
+    """What the labels of the last days or weeks say, in the views of a lake's connection."""
+    short = 2 * slo.labels.max_delay_seconds
+    found = _label_delay(con, slo, now, scale, lookback_days, short)
+    if found.n >= ENOUGH or short >= SPAN_DAYS * 86_400:
+        return found
+    return _label_delay(con, slo, now, scale, lookback_days, SPAN_DAYS * 86_400)
+
+
+def _label_delay(
+    con: duckdb.DuckDBPyConnection, slo: Slo, now: float, scale: float, lookback_days: int, span: float
+) -> LabelDelay:
     text, values = events(slo, _date(now - span), _date(now), lookback_days)
     asked = f"""
         WITH told AS (

@@ -22,9 +22,11 @@ class AttemptContext:
     repetition: int
     seed: int
     session_id: str
+    input: Any = None  # what the agent is given; what stands around an attempt may change it
     sampling: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     state: Any = None  # what the fixture gave; what is in it at the end is the final state
+    notes: dict[str, Any] = field(default_factory=dict)  # for the record: faults delivered, cassette hits
     wraps: list[Callable[[str, Callable[..., Any]], Callable[..., Any]]] = field(default_factory=list)
     input_tokens: int | None = None
     output_tokens: int | None = None

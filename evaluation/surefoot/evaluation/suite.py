@@ -116,6 +116,8 @@ class Protocol:
     sampling: Mapping[str, Any] = field(default_factory=dict)  # temperature and so on, for the agent and the record
     freeze: Frozen | None = None
     confidence: Reference | None = None  # asked after the answer: (task_input, output) -> 0..100
+    # Functions of the context, entered around each attempt if they give a context manager: cassettes, perturbations.
+    around: tuple[Reference, ...] = ()
     infrastructure_errors: tuple[str, ...] = ()  # exceptions that are nobody's failure, "openai.APIConnectionError"
 
 
@@ -127,7 +129,7 @@ class Variant:
     agent: Reference | None = None  # where it is not the suite's
     versions: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
-    perturb: tuple[Any, ...] = ()
+    perturb: tuple[Any, ...] = ()  # as Protocol.around, of this variant only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

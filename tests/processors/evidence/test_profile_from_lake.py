@@ -157,7 +157,7 @@ def test_a_human_or_model_grader_is_not_decision_grade_until_it_is_measured(tabl
     hold(tables, (runs, [row | {"grader_kind": "model"} for row in told]))
     made = built(tables)
     assert not made.grader.decision_grade
-    assert made.grader.reasons == ["grader error not measured"]
+    assert made.grader.reasons[0].startswith("grader error not measured: none of its verdicts was audited")
 
 
 def test_production_work_of_the_class_is_counted(tables: Tables) -> None:

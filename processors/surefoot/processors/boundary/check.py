@@ -18,6 +18,8 @@ from surefoot.processors.boundary.gates import GateResult, check_gate
 from surefoot.processors.boundary.slo_actions import SloAction
 from surefoot.processors.boundary.validity import differences_from
 from surefoot.processors.evidence.changes import shown
+from surefoot.processors.evidence.grading.decision_grade import too_coarse
+from surefoot.processors.evidence.grading.propagation import OF_THE_OUTCOME
 from surefoot.processors.evidence.multiplicity import multiplicity
 from surefoot.processors.evidence.profile import Profile, is_intact
 from surefoot.processors.evidence.template import Mode
@@ -139,6 +141,12 @@ def _about_the_evidence(profile: Profile, boundary: Boundary) -> list[Reason]:
     found = [Reason("evidence", f"minimum evidence: {what}", mode) for lacks, what in short if lacks]
     if not profile.grader.decision_grade:
         found.append(Reason("grader", f"not decision-grade: {'; '.join(profile.grader.reasons)}", mode))
+        return found
+    for gate in boundary.gates:
+        budget = 1 - gate.bound if gate.comparison == ">=" else gate.bound
+        why = too_coarse(profile.grader, budget, least.grader_error_share) if gate.indicator in OF_THE_OUTCOME else None
+        if why:
+            found.append(Reason("grader", f"not decision-grade for {gate.title}: {why}", gate.if_failed or mode))
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, model_validator
 from scipy import stats
 
+from surefoot.processors.evidence.grading.decision_grade import ERROR_SHARE
 from surefoot.processors.evidence.measure import METHODS
 from surefoot.processors.evidence.multiplicity import multiplicity
 from surefoot.processors.evidence.profile import INDICATORS
@@ -83,6 +84,7 @@ class MinimumEvidence(Part):
     runs: Annotated[int, Field(ge=1)]
     k: Annotated[int, Field(ge=1)]
     verdict_coverage: Share  # judged runs / runs that are to be judged
+    grader_error_share: Share = ERROR_SHARE  # of each gate's budget that the grader's own error may be
 
 
 class Validity(Part):

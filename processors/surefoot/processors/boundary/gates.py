@@ -12,8 +12,9 @@ from typing import Literal, cast, get_args
 
 from surefoot.processors.boundary.definition import Boundary, Gate, confidence_of
 from surefoot.processors.evidence.estimate import Estimate, Interval, Sides
+from surefoot.processors.evidence.grading.propagation import bounds_behind, carries_error, estimate_behind
 from surefoot.processors.evidence.intervals import ShareMethod
-from surefoot.processors.evidence.measure import Counted, bounds, estimate, group_types, share_hits
+from surefoot.processors.evidence.measure import Counted, group_types, share_hits
 from surefoot.processors.evidence.planner import Plan, Price, groups_for_mean, groups_for_share
 from surefoot.processors.evidence.profile import IndicatorPart, IntervalPart, Profile
 from surefoot.processors.evidence.template import Mode
@@ -68,15 +69,16 @@ def check_gate(gate: Gate, boundary: Boundary, profile: Profile) -> GateResult:
         wanted = ", ".join(f"{name} {value}" for name, value in gate.stratum.items())
         return _undefined(gate, boundary, confidence, f"the profile has no stratum with {wanted}", None)
     counted = Counted.of(profile.evidence, profile.repeat_protocol.k.value, strata)
-    found = estimate(counted, gate.indicator, profile.grader)
+    found = estimate_behind(counted, gate.indicator, profile.grader)
     sides: Sides = "lower" if gate.comparison == ">=" else "upper"
     if gate.indicator in GRADER_RATES:
         interval = _grader_interval(gate, profile, sides, confidence)
     else:
-        interval = bounds(counted, gate.indicator, sides, confidence, gate.method)
+        interval = bounds_behind(counted, gate.indicator, sides, confidence, profile.grader, gate.method)
     if interval is None:
         return _undefined(gate, boundary, confidence, found.reason or "there is no interval for it", found)
-    return _result(gate, boundary, confidence, found, interval, counted, _price(profile))
+    price = None if carries_error(profile.grader, gate.indicator) else _price(profile)
+    return _result(gate, boundary, confidence, found, interval, counted, price)
 
 
 def _grader_interval(gate: Gate, profile: Profile, sides: Sides, confidence: float) -> Interval | None:
@@ -124,7 +126,7 @@ def _result(
     found: Estimate | IndicatorPart,
     interval: Interval,
     counted: Counted,
-    price: Price,
+    price: Price | None,  # None: no number of groups alone would clear it, and there is no plan
 ) -> GateResult:
     bound = interval.low if gate.comparison == ">=" else interval.high
     clears = bound is not None and (bound >= gate.bound if gate.comparison == ">=" else bound <= gate.bound)
@@ -145,7 +147,7 @@ def _result(
         reproduction_only=not interval.gate and gate.method is not None,
         if_failed=gate.if_failed or boundary.if_failed,
         why=interval.note if not interval.gate or interval.note else found.reason or "",
-        missing=None if clears else _missing(gate, counted, confidence, found, price),
+        missing=None if clears or price is None else _missing(gate, counted, confidence, found, price),
     )
 
 

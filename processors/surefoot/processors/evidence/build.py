@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 
 from surefoot.processors.errors import ProcessorsError
 from surefoot.processors.evidence.counting import published_counts
-from surefoot.processors.evidence.measure import NOT_MEASURED, Counted, indicators
+from surefoot.processors.evidence.grading.propagation import indicators_behind
+from surefoot.processors.evidence.measure import NOT_MEASURED, Counted
 from surefoot.processors.evidence.profile import (
     Evidence,
     GraderError,
@@ -40,13 +41,13 @@ def assemble(spec: Spec, evidence: Evidence, grader: GraderError) -> Profile:
     """The profile of this evidence."""
     protocol = spec.repeat_protocol
     level, k = protocol.confidence_level, protocol.k.value
-    whole = indicators(Counted.of(evidence, k), grader, level)
+    whole = indicators_behind(Counted.of(evidence, k), grader, level)
     strata = [
         StratumResult(
             task_class=one.task_class,
             consequence_class=one.consequence_class,
             horizon=one.horizon,
-            indicators=indicators(Counted.of(evidence, k, [one]), grader, level),
+            indicators=indicators_behind(Counted.of(evidence, k, [one]), grader, level),
         )
         for one in evidence.counts
     ]

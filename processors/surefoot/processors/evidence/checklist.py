@@ -13,7 +13,8 @@ from typing import Any, Final, Literal
 
 from surefoot.processors.evidence.changes import shown
 from surefoot.processors.evidence.classes import class_counts
-from surefoot.processors.evidence.measure import Counted, indicators
+from surefoot.processors.evidence.grading.propagation import indicators_behind
+from surefoot.processors.evidence.measure import Counted
 from surefoot.processors.evidence.profile import INDICATORS, Indicators, Profile, is_intact
 
 Answer = Literal["yes", "no", "not recorded"]
@@ -58,7 +59,7 @@ def _hash(profile: Profile) -> Told:
 def _recomputed(profile: Profile) -> Told:
     k = profile.repeat_protocol.k.value
     level = profile.repeat_protocol.confidence_level
-    whole = indicators(Counted.of(profile.evidence, k), profile.grader, level)
+    whole = indicators_behind(Counted.of(profile.evidence, k), profile.grader, level)
     wrong = [
         name for name in INDICATORS if not _agree(getattr(whole, name).value, getattr(profile.indicators, name).value)
     ]

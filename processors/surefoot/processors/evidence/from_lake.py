@@ -19,11 +19,13 @@ import pyarrow as pa
 
 from surefoot.processors.evidence.build import BuildError, assemble, built_at, grader_of_kind
 from surefoot.processors.evidence.counting import listed_groups, sufficient_counts
+from surefoot.processors.evidence.grading.decision_grade import measured
+from surefoot.processors.evidence.grading.reading import GradedRun, class_audits, read_graded
 from surefoot.processors.evidence.groups import FloatArray, GroupTable, RunTable
 from surefoot.processors.evidence.horizon import Horizons
 from surefoot.processors.evidence.profile import Evidence, GraderError, GraderUse, Profile, Spread, Tally
 from surefoot.processors.evidence.reading import Reading, read_groups
-from surefoot.processors.evidence.template import Selection, Spec
+from surefoot.processors.evidence.template import RepeatProtocol, Selection, Spec
 from surefoot.processors.lake import Lake
 
 _TABLES: Final = ("runs", "tool_calls", "verdicts")
@@ -82,9 +84,10 @@ def build_from_lake(spec: Spec, lake: Lake, now: float) -> Profile:
     try:
         chosen = _choose(read_groups(connection, first, last, where=spec.select.where), spec.select, first, last)
         evidence = _evidence(connection, chosen, spec, (first, last), table_versions, now)
+        graded = read_graded(connection, first, last, where=spec.select.where)
     finally:
         connection.close()
-    return assemble(spec, evidence, _grader(chosen.reading))
+    return assemble(spec, evidence, _grader(chosen, graded, spec.repeat_protocol))
 
 
 def _choose(reading: Reading, select: Selection, first: date, last: date) -> _Chosen:
@@ -191,9 +194,18 @@ def _graders(reading: Reading, process: list[tuple[str, str | None, str | None, 
     ]
 
 
-def _grader(reading: Reading) -> GraderError:
-    kinds = {one.kind for one in reading.graders}
-    return grader_of_kind("executable" if kinds == {"executable"} else None)
+def _grader(chosen: _Chosen, graded: Sequence[GradedRun], protocol: RepeatProtocol) -> GraderError:
+    """An executable oracle decides by definition; of any other grader the audits of these runs say what it is worth."""
+    if {one.kind for one in chosen.reading.graders} == {"executable"}:
+        return grader_of_kind("executable")
+    counted, verdicts = chosen.runs.counted, chosen.runs.flags["acceptable"]
+    accepted = {
+        str(name): bool(verdict == 1)
+        for name, verdict, counts in zip(chosen.runs.run_id, verdicts, counted, strict=True)
+        if counts and verdict >= 0
+    }
+    by_class = "task_class" in protocol.stratification
+    return measured(class_audits(graded, accepted, by_class=by_class), protocol.confidence_level)
 
 
 def _spreads(horizons: Horizons) -> dict[str, Spread]:

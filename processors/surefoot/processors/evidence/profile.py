@@ -134,6 +134,26 @@ class GraderUse(Part):
     verdicts: int
 
 
+class AuditedVerdicts(Part):
+    """One of a grader's two verdicts: on how many runs, and what adjudication of some of them said."""
+
+    runs: int
+    groups: int  # with such a run
+    audited: int
+    right: int  # of the audited
+    unresolved: int  # adjudication could not tell: not in ``audited``
+    effective: int  # how many independent runs the audited ones are worth; those of a group are alike
+
+
+class ClassAudit(Part):
+    """What adjudication found about the outcome grader in a task class."""
+
+    task_class: str | None
+    groups: int
+    accepted: AuditedVerdicts
+    rejected: AuditedVerdicts
+
+
 class GraderError(Part):
     """What is known of the outcome grader's error; without it nothing is decided."""
 
@@ -144,6 +164,8 @@ class GraderError(Part):
     false_accept_intervals: list[IntervalPart] = Field(default_factory=list)
     false_reject_intervals: list[IntervalPart] = Field(default_factory=list)
     agreement: dict[str, float | int | None] = Field(default_factory=dict)  # kappa, adjudicated, ...
+    smallest_budget: float | None = None  # of runs: the grader's own error may be half of it
+    audits: list[ClassAudit] = Field(default_factory=list)  # by task class, of runs of this profile
 
 
 class Spread(Part):
@@ -261,7 +283,7 @@ def to_yaml(profile: Profile) -> str:
 # What a profile has hundreds of stands on one line each.
 _RECORDS: Final = frozenset(
     frozenset(part.model_fields)
-    for part in (IndicatorPart, IntervalPart, OutcomeCount, RatioCount, GraderUse, Spread, ListedGroup)
+    for part in (IndicatorPart, IntervalPart, OutcomeCount, RatioCount, GraderUse, Spread, ListedGroup, AuditedVerdicts)
 )
 
 

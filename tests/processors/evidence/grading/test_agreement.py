@@ -47,7 +47,7 @@ def test_all_agree_on_one_verdict() -> None:
     assert low is not None
     assert 0.85 < low < 0.9
     assert found.kappa.value is None
-    assert "one verdict only" in (found.kappa.reason or "")
+    assert "one and the same verdict" in (found.kappa.reason or "")
     assert found.false_accept.value is None
     assert "unacceptable" in (found.false_accept.reason or "")
     assert found.false_reject.value == 0

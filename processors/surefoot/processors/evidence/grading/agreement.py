@@ -79,7 +79,7 @@ def agreement(confusion: Confusion, confidence: float = 0.95) -> Agreement:
             "runs that grader and adjudication judge alike / runs that both judged",
             "no run was judged by both",
         ),
-        kappa=_kappa(one, confidence),
+        kappa=kappa(one.table, one.runs, confidence),
         false_accept=share(
             "grader_false_accept_rate",
             one.accepted_bad,
@@ -118,27 +118,21 @@ def rate(name: str, hits: int, of: int, definition: str, nothing: str, confidenc
     return _estimate(name, hits / of if of else None, of, definition, None if of else nothing, intervals)
 
 
-def _kappa(one: Confusion, confidence: float) -> Estimate:
+def kappa(table: np.ndarray, runs: int, confidence: float, undefined: str | None = None) -> Estimate:
+    """Cohen's kappa of a table that sums to ``runs``; it may hold fractions where verdicts were weighted."""
     definition = "(agreement - agreement by chance) / (1 - agreement by chance), Cohen 1960"
-    table, runs = one.table, one.runs
-    if not runs:
-        return _estimate("kappa", None, 0, definition, "no run was judged by both", ())
-    if (table.sum(axis=1).max() == runs) and (table.sum(axis=0).max() == runs) and np.trace(table) in {0, runs}:
-        told = "agree" if np.trace(table) else "disagree"
-        why = f"grader and adjudication {told} on {runs} runs and each gave one verdict only: chance would do the same"
+    if undefined or not runs:
+        return _estimate("kappa", None, runs, definition, undefined or "no run was judged by both", ())
+    shares = table / table.sum()
+    if np.isclose(shares.sum(axis=0) @ shares.sum(axis=1), 1):
+        why = f"grader and adjudication gave one and the same verdict on all {runs} runs: chance would do that, too"
         return _estimate("kappa", None, runs, definition, why, ())
     found = cohens_kappa(table)
     value, error = float(found.kappa), float(found.std_kappa)
     spread = float(stats.norm.isf((1 - confidence) / 2)) * error
+    note = f"large-sample, standard error {error:.6f}"
     interval = Interval(
-        "fleiss_large_sample",
-        confidence,
-        "two",
-        value - spread,
-        value + spread,
-        "run",
-        gate=False,
-        note=f"large-sample, standard error {error:.6f}",
+        "fleiss_large_sample", confidence, "two", value - spread, value + spread, "run", gate=False, note=note
     )
     return _estimate("kappa", value, runs, definition, None, (interval,))
 

@@ -5,7 +5,8 @@
 --              human, then executable, then model; the newest; then the greater verdict_id. Questions are: the
 --              outcome (kind outcome); each rule (kind process, by name); the signature of the final state (named
 --              "outcome signature", its label is the signature); whether the run abstained ("abstention", its label
---              says yes or no). Verdicts are read from $verdicts_from on.
+--              says yes or no). Verdicts are read from $verdicts_from on. Audits of a grader ("audited outcome")
+--              measure it and are not among them.
 -- Not here     what a missing verdict means: evidence/reading.py decides that
 WITH chosen AS (
   SELECT run_id
@@ -39,6 +40,7 @@ told AS (
     END AS question
   FROM verdicts
   WHERE date >= $verdicts_from
+    AND lower(replace(replace(replace(coalesce(name, ''), '_', ' '), '-', ' '), '.', ' ')) <> 'audited outcome'
     AND run_id IN (SELECT run_id FROM chosen)
 ),
 ranked AS (

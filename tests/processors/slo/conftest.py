@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,13 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path)
 
 
+@pytest.fixture(scope="session")
+def blank_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All tables take a while to create; copying them does not."""
+    return Lake.open(tmp_path_factory.mktemp("blank") / "lake").path
+
+
 @pytest.fixture
-def tables(settings: Settings) -> Tables:
+def tables(settings: Settings, blank_lake: Path) -> Tables:
+    shutil.copytree(blank_lake, settings.lake_path)
     return Tables(Lake.open(settings.lake_path))

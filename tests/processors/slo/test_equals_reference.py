@@ -135,7 +135,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 @given(data=st.data())
 # Every step commits to a real lake; shrinking a failure would take longer than reading it.
-@hypothesis_settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@hypothesis_settings(max_examples=5, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_the_engine_equals_the_reference_step_by_step(
     shared: Tables, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from surefoot.dashboards.gauges import label
 from surefoot.processors.slo import Slo
+from surefoot.processors.slo.indicator import label
 
 EXACT: Final = 'printf "%.0f"'
 SHORT: Final = 'printf "%.3g"'

@@ -16,6 +16,7 @@ from typing import Final
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from surefoot.processors.slo.indicator import label
 from surefoot.processors.slo.report import SloReport, StatusReport, StratumReport, TierReport
 
 STATES: Final = {"frozen": -2, "no_data": -1, "ok": 0, "burning_ticket": 1, "burning_page": 2, "exhausted": 3}
@@ -75,11 +76,6 @@ def slo_metrics(report: StatusReport) -> Iterator[Metric]:
                 if value is not None and math.isfinite(value):
                     families[name].add_metric([*base, *extra], value)
     return iter(families.values())
-
-
-def label(dimension: str) -> str:
-    """A dimension's name as a label's: ``stratum.region`` becomes ``stratum_region``."""
-    return dimension.replace(".", "_").replace("-", "_")
 
 
 def _of_slo(slo: SloReport) -> Iterator[Value]:

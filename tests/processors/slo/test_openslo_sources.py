@@ -173,3 +173,20 @@ def test_a_policy_that_looks_back_longer_than_the_period_is_refused(tmp_path: Pa
     (problem,) = loaded.problems
     assert problem.path == "spec.alertPolicies[0]"
     assert "looks back 7d, and the window of the SLO is 5d" in problem.what
+
+
+@pytest.mark.parametrize(
+    ("by", "told"),
+    [
+        ("tier", "every metric has a label tier of its own; give it another name in the query, such as my_tier"),
+        ("größe", "'größe' cannot be a label of a metric"),
+        ("stratum.größe", "'stratum.größe' cannot be a label of a metric"),
+        ("stratum.a-b, stratum.a_b", "'stratum.a_b' and 'stratum.a-b' would be one label of a metric, stratum_a_b"),
+        ("task_class, task_class", "'task_class' stands twice"),
+    ],
+)
+def test_a_stratum_that_would_spoil_the_metrics_is_refused(by: str, told: str, tmp_path: Path) -> None:
+    """One label that Prometheus does not take, or has already, and it takes no metric and no rule at all."""
+    query = "SELECT ended_at, task_class, 'a' AS tier, 'b' AS größe, strata, outcome AS class FROM runs"
+    (problem,) = own(tmp_path, query, "[task_class]", f"[{by}]")
+    assert told in problem

@@ -87,6 +87,18 @@ class Indicator:
         return dimension in self.columns or (self.name == SQL and re.fullmatch(r"[A-Za-z_]\w*", dimension) is not None)
 
 
+# Labels that a gauge, an alert or a scrape has anyway; a stratum's would take their place.
+TAKEN_LABELS: Final = frozenset(
+    {"slo", "service", "view", "window", "outcome", "tier", "severity", "long_window", "short_window", "bound"}
+    | {"policy", "action", "allowed_mode", "instance", "job", "alertname", "alertstate"}
+)
+
+
+def label(dimension: str) -> str:
+    """A dimension's name as a Prometheus label's: ``stratum.region`` becomes ``stratum_region``."""
+    return dimension.replace(".", "_").replace("-", "_")
+
+
 @cache
 def _read(name: str) -> str:
     return (files("surefoot.processors.slo") / "indicators" / f"{name}.sql").read_text(encoding="utf-8")

@@ -5,14 +5,25 @@ Rule: every rule yields the place, what is wrong there and what to write instead
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from surefoot.processors.errors import QueryError
 from surefoot.processors.slo import custom
 from surefoot.processors.slo.definition import OCCURRENCES, TIMESLICES, Calendar
-from surefoot.processors.slo.indicator import INDICATORS, LATE, SECONDS, SQL, STRATUM, USD, Indicator
+from surefoot.processors.slo.indicator import (
+    INDICATORS,
+    LATE,
+    SECONDS,
+    SQL,
+    STRATUM,
+    TAKEN_LABELS,
+    USD,
+    Indicator,
+    label,
+)
 from surefoot.processors.slo.periods import longest_seconds
 from surefoot.processors.slo.windows import DAY, LONGEST_PERIOD, MINUTE, SHORTEST_PERIOD, seconds
 from surefoot.processors.suggestions import suggestion
@@ -103,8 +114,24 @@ def _check_dimensions(
             table = indicator.population.replace("_", " ")
             yield Refused(place, f"{table} have no {name!r} to choose or divide by", suggestion(name, known))
     for index, name in enumerate(selection.by):
-        if name in selection.by[:index]:
-            yield Refused((*path, "by", index), f"{name!r} stands twice", "keep one of the two")
+        wrong = _not_a_label(name, selection.by[:index])
+        if wrong is not None:
+            yield Refused((*path, "by", index), *wrong)
+
+
+def _not_a_label(name: str, before: Sequence[str]) -> tuple[str, str] | None:
+    """Why a dimension cannot be a label of a metric, and what to do: one bad label, and Prometheus takes none."""
+    if name in before:
+        return f"{name!r} stands twice", "keep one of the two"
+    made = label(name)
+    if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_]*", made):
+        return f"{name!r} cannot be a label of a metric", "divide by a name of the letters a to z, digits and . - _"
+    if made in TAKEN_LABELS:
+        return f"every metric has a label {made} of its own", f"give it another name in the query, such as my_{made}"
+    same = next((other for other in before if label(other) == made), None)
+    if same is not None:
+        return f"{name!r} and {same!r} would be one label of a metric, {made}", "keep one of the two"
+    return None
 
 
 def _check_waiting(selection: Selection, indicator: Indicator, late: bool, path: Steps) -> Iterator[Refused]:

@@ -7,18 +7,20 @@ The ``*_each`` functions give the values per group (NaN where undefined), which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
+from rapidfuzz.process import cpdist
 from scipy.sparse import csr_array
 from scipy.spatial.distance import jensenshannon
 
 from surefoot.processors.evidence.estimate import Estimate
 from surefoot.processors.evidence.groups import FloatArray, GroupsError, GroupTable, IntArray, RunTable, Where
 from surefoot.processors.evidence.repeated import common_n
+from surefoot.processors.evidence.trajectories import distinct_sequences, numbered
 
 OutcomeVariant = Literal["plug_in", "unbiased", "legacy_ddof1"]
 DistributionVariant = Literal["divergence_base2", "distance_nat"]
@@ -78,7 +80,7 @@ def trajectory_distribution_each(
     groups: GroupTable, variant: DistributionVariant = "divergence_base2", which: Which = "successful"
 ) -> FloatArray:
     """Return C_traj_d per group."""
-    pairs = _pairs(groups, which, np.sort)
+    pairs = _pairs(groups, which, in_order=False)
     if not pairs.sequences:
         return np.full(len(groups), np.nan)
     lengths = [len(one) for one in pairs.sequences]
@@ -106,12 +108,12 @@ def trajectory_sequence(groups: GroupTable, *, which: Which = "successful") -> E
 
 def trajectory_sequence_each(groups: GroupTable, which: Which = "successful") -> FloatArray:
     """Return C_traj_s per group."""
-    pairs = _pairs(groups, which, lambda codes: codes)
-    texts = [one.tolist() for one in pairs.sequences]
-    alike = [
-        Levenshtein.normalized_similarity(texts[i], texts[j]) for i, j in zip(pairs.left, pairs.right, strict=True)
-    ]
-    return pairs.mean(np.array(alike, dtype=np.float64))
+    pairs = _pairs(groups, which, in_order=True)
+    # One letter an action: cpdist compares texts in one call, a call for each pair took twice as long.
+    texts = ["".join(map(chr, one.tolist())) for one in pairs.sequences]
+    left, right = ([texts[place] for place in side.tolist()] for side in (pairs.left, pairs.right))
+    alike = cpdist(left, right, scorer=Levenshtein.normalized_similarity, dtype=np.float64)
+    return pairs.mean(np.asarray(alike))
 
 
 def resource_consistency(groups: GroupTable, *, resources: Sequence[str] = RESOURCES) -> Estimate:
@@ -180,25 +182,18 @@ class _Pairs:
         return means
 
 
-def _pairs(groups: GroupTable, which: Which, key: Callable[[IntArray], IntArray]) -> _Pairs:
+def _pairs(groups: GroupTable, which: Which, *, in_order: bool) -> _Pairs:
     runs = _runs(groups)
-    lengths = runs.offsets[1:] - runs.offsets[:-1]
-    usable = runs.counted & (lengths > 0)
+    usable = runs.counted & (runs.offsets[1:] > runs.offsets[:-1])
     if which == "successful":
         usable &= runs.flags["acceptable"] == 1
+    # A group with one usable run has no pair.
+    usable &= np.bincount(runs.group[usable], minlength=len(groups))[runs.group] > 1
     rows = np.flatnonzero(usable)
-    seen: dict[bytes, int] = {}
-    sequences: list[IntArray] = []
-    ids = np.empty(len(rows), dtype=np.int64)
-    for place, row in enumerate(rows):
-        codes = key(runs.actions.codes[runs.offsets[row] : runs.offsets[row + 1]])
-        ids[place] = seen.setdefault(codes.tobytes(), len(sequences))
-        if ids[place] == len(sequences):
-            sequences.append(codes)
+    ids, sequences = distinct_sequences(runs, rows, in_order=in_order)
     one, other, group = _combine(runs.group[rows], ids)
-    low, high = np.minimum(one, other), np.maximum(one, other)
-    kinds, kind = np.unique(low * max(len(sequences), 1) + high, return_inverse=True)
     width = max(len(sequences), 1)
+    kind, kinds = numbered(np.minimum(one, other) * width + np.maximum(one, other), width**2)
     return _Pairs(sequences, kinds // width, kinds % width, kind, group, len(groups))
 
 

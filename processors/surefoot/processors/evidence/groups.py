@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from surefoot.processors.evidence.run_columns import (
@@ -111,12 +112,11 @@ class GroupTable:
         total = np.broadcast_to(np.asarray(n, dtype=np.int64), rows)
         if np.any(good < 0) or np.any(good > total):
             raise GroupsError("reading counts: a group has fewer than 0 or more than n acceptable runs; correct c or n")
-        names = [f"{i:09d}" for i in range(rows)] if task_id is None else list(task_id)
-        if len(names) != rows or len(set(names)) != rows:
-            raise GroupsError(f"reading counts: {rows} groups need as many different task ids, got {len(set(names))}")
+        if task_id is not None and not len(task_id) == len(set(task_id)) == rows:
+            raise GroupsError(f"reading counts: {rows} groups need as many different task ids, got {len(set(task_id))}")
         _known(strata, STRATA)
-        ids = np.array(names, dtype=object)
-        order = np.argsort(ids, kind="stable")
+        ids = _numbers(rows) if task_id is None else np.array(list(task_id), dtype=object)
+        order = np.arange(rows) if task_id is None else np.argsort(ids, kind="stable")
         columns = {name: _codes(strata.get(name), rows).take(order) for name in STRATA}
         flags = np.full(rows, -1) if equivalent is None else np.asarray(equivalent)
         lost = np.zeros(rows, dtype=np.int64) if missing is None else np.asarray(missing, dtype=np.int64)
@@ -202,6 +202,12 @@ def outcome_classes(n: ArrayLike, c: ArrayLike, equivalent: ArrayLike) -> FlagAr
     out[repeated & (good == 0) & (same == 1)] = CONSISTENT_WRONG
     out[repeated & (good == 0) & (same == 0)] = NON_EQUIVALENT
     return out
+
+
+def _numbers(rows: int) -> NameArray:
+    names = pc.utf8_lpad(pa.array(np.arange(rows)).cast(pa.string()), 9, "0")
+    found: NameArray = names.to_numpy(zero_copy_only=False)
+    return found
 
 
 def _known(given: Mapping[str, object], allowed: Sequence[str]) -> None:

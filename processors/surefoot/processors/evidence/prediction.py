@@ -16,6 +16,7 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 from surefoot.processors.evidence.consistency import RABANSER
 from surefoot.processors.evidence.estimate import Estimate
 from surefoot.processors.evidence.groups import FloatArray, GroupsError, GroupTable
+from surefoot.processors.evidence.run_columns import groups_with
 
 TiesVariant = Literal["ties_averaged", "ties_by_order"]
 BINS = 10
@@ -44,7 +45,7 @@ def expected_calibration_error(confidence: FloatArray, outcome: FloatArray) -> f
 def discrimination(groups: GroupTable) -> Estimate:
     """Return P_AUROC: the chance that an acceptable run has the higher confidence, ties counting half."""
     known = _known(groups)
-    one_kind = not known.nothing and len(np.unique(known.outcome)) < 2
+    one_kind = not known.nothing and known.outcome.min() == known.outcome.max()
     value = None if known.nothing or one_kind else float(roc_auc_score(known.outcome, known.confidence))
     definition = "(concordant + ties/2) / (acceptable x unacceptable)"
     reason = "all runs ended alike: there is nothing to tell apart" if one_kind else None
@@ -117,7 +118,7 @@ def _known(groups: GroupTable) -> _Known:
     return _Known(
         confidence=confidence[both],
         outcome=verdict[both].astype(np.float64),
-        groups=len(np.unique(runs.group[both])),
+        groups=groups_with(runs, both),
         left_out=int((counted & ~both).sum()),
     )
 

@@ -14,6 +14,7 @@ import numpy as np
 from surefoot.processors.evidence.consistency import RABANSER
 from surefoot.processors.evidence.estimate import Estimate
 from surefoot.processors.evidence.groups import FloatArray, GroupsError, GroupTable, IntArray, RunTable, Where
+from surefoot.processors.evidence.run_columns import groups_with
 
 Unit = Literal["tasks", "runs"]
 SEVERITY = {"low": 0.25, "medium": 0.5, "high": 1.0}
@@ -87,7 +88,7 @@ def severity_counts(groups: GroupTable, level: str, *, unit: Unit = "tasks") -> 
     bad &= ~(runs.numbers["severity"] < SEVERITY[level])
     if unit == "runs":
         return int(counted.sum()), int(bad.sum())
-    return len(np.unique(runs.group[counted])), len(np.unique(runs.group[bad]))
+    return groups_with(runs, counted), groups_with(runs, bad)
 
 
 def abstention(groups: GroupTable) -> dict[str, Estimate]:
@@ -149,7 +150,7 @@ def _counted(groups: GroupTable) -> Where:
 
 
 def _groups(groups: GroupTable) -> int:
-    return len(np.unique(_runs(groups).group[_counted(groups)]))
+    return groups_with(_runs(groups), _counted(groups))
 
 
 def _runs(groups: GroupTable) -> RunTable:

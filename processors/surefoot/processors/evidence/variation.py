@@ -122,7 +122,7 @@ def _repetition_means(groups: GroupTable) -> FloatArray | None:
     times = int(repetition.max()) + 1
     if times < 2 or len(place) != len(groups) * times:
         return None
-    if len(np.unique(place * times + repetition)) != len(place):
+    if bool(np.any(np.diff(place * times + repetition) == 0)):  # runs stand by group and repetition
         return None
     return np.bincount(repetition, weights=verdict[kept]) / len(groups)
 

@@ -1,0 +1,66 @@
+"""Cassettes in a suite: a hook that stands around each attempt.
+
+    around=(replay.Around(Path(__file__).parent / "cassettes/{task_id}.jsonl"),)
+
+Attempts are replayed unless ``SUREFOOT_REPLAY=record`` says otherwise. The tools that the agent takes by ``ctx.tool``
+are the cassette's, and so are HTTP calls through the transports of this package.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from surefoot.evaluation.agent import AttemptContext
+from surefoot.evaluation.replay.errors import CassetteError
+from surefoot.evaluation.replay.redaction import Redaction
+from surefoot.evaluation.replay.world import MODES, Mode, opened
+
+VARIABLE: Final = "SUREFOOT_REPLAY"
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """``path`` may hold {task_id}, {variant} and {repetition}; its fields are part of the suite's hash."""
+
+    path: Path | str
+    redact: tuple[str, ...] = ()  # names of fields, beside the built-in ones
+    allow_irreversible: bool = False  # while recording
+
+    @contextlib.contextmanager
+    def __call__(self, context: AttemptContext) -> Iterator[None]:
+        """Open the attempt's world."""
+        mode = _mode()
+        if mode == "record" and context.repetition and "{repetition}" not in str(self.path):
+            raise CassetteError(
+                f"Recording {self.path}: a cassette holds one attempt, and this is repetition {context.repetition}. "
+                "Record with --k 1, or write {repetition} into the path."
+            )
+        path = self._path_of(context)
+        redaction = Redaction(self.redact)
+        with opened(path, mode, redaction=redaction, allow_irreversible=self.allow_irreversible) as world:
+            context.wraps.append(world.tool)
+            try:
+                yield
+            finally:
+                context.notes["cassette"] = world.report().to_json()
+
+    def _path_of(self, context: AttemptContext) -> Path:
+        values: dict[str, Any] = {name: getattr(context, name) for name in ("task_id", "variant", "repetition")}
+        found = str(self.path)
+        for name, value in values.items():
+            found = found.replace(f"{{{name}}}", re.sub(r"[^\w.-]", "_", str(value)))
+        return Path(found)
+
+
+def _mode() -> Mode:
+    said = os.environ.get(VARIABLE) or "replay"
+    for mode in MODES:
+        if mode == said:
+            return mode
+    raise CassetteError(f"{VARIABLE}={said} is no mode; write one of {', '.join(MODES)}.")

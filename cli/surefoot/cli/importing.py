@@ -48,7 +48,7 @@ def otlp(
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="surefoot: %(levelname)s %(message)s")
     settings = load()
-    with _destination(settings) as (url, finish), _progress(files) as advance:
+    with destination(settings) as (url, finish), _progress(files) as advance:
         sender = Sender(url, token, settings.tls_certificate)
         report = sender.send_all((unit for file in files for unit in read_file(file)), advance)
     duplicates = finish()
@@ -58,8 +58,8 @@ def otlp(
 
 
 @contextlib.contextmanager
-def _destination(settings: Settings) -> Iterator[tuple[str, Any]]:
-    """Where to send, and what to do afterwards: the server that runs on this home, or a collector of our own."""
+def destination(settings: Settings) -> Iterator[tuple[str, Any]]:
+    """Where OTLP is sent, and what to do afterwards: the server that runs on this home, or a collector of our own."""
     from surefoot.collector.config import Config
     from surefoot.collector.errors import SpoolLockedError
     from surefoot.collector.server import running

@@ -18,9 +18,11 @@ from surefoot.cli import (
     config,
     demo,
     explain,
+    grade,
     importing,
     lake,
     profile,
+    repeat,
     serve,
     slo,
     sql,
@@ -46,7 +48,9 @@ lake.register(app)
 importing.register(app)
 slo.register(app)
 profile.register(app)
+grade.register(app)
 boundary.register(app)
+repeat.register(app)
 artefacts.register(app)
 config.register(app)
 token.register(app)

@@ -15,6 +15,7 @@ from surefoot.cli import (
     agent,
     artefacts,
     boundary,
+    compare,
     config,
     demo,
     explain,
@@ -50,6 +51,7 @@ slo.register(app)
 profile.register(app)
 grade.register(app)
 boundary.register(app)
+compare.register(app)
 repeat.register(app)
 artefacts.register(app)
 config.register(app)

@@ -51,7 +51,7 @@ def _import(module: str, what: str) -> Any:
     _look_in(Path.cwd())
     try:
         return importlib.import_module(module)
-    except Exception as error:  # noqa: BLE001 - code of others may raise anything while it is imported
+    except Exception as error:
         raise SuiteError(f"{what}: importing {module} failed: {type(error).__name__}: {error}. Correct it.") from error
 
 
@@ -67,7 +67,7 @@ def _import_file(path: Path) -> Any:
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # noqa: BLE001 - code of others may raise anything while it is imported
+    except Exception as error:
         del sys.modules[path.stem]
         raise SuiteError(f"{path}: importing it failed: {type(error).__name__}: {error}. Correct it.") from error
     return module

@@ -1,0 +1,142 @@
+"""A child process that makes attempts, one at a time, as its parent orders them over a socket.
+
+Rule: nothing that happens in here reaches the parent but messages: the agent's stdout and stderr are a log file, its
+exit is the end of the socket. When the parent is gone, this process and everything that it started is killed.
+
+Messages are a length (4 bytes, big endian) and JSON. From here: ``ready`` or ``failed`` once; then per order ``began``,
+``answered`` and ``done``. ``done`` says whether the attempt left something behind that the next one would meet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import queue
+import signal
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+from surefoot.errors import SurefootError
+from surefoot.evaluation import telemetry
+from surefoot.evaluation.execute import Means, Order, make_attempt
+from surefoot.evaluation.loading import load_suite, resolve
+from surefoot.evaluation.records import Attempt, to_json
+from surefoot.instrumentation import flush
+
+LENGTH: Final = struct.Struct(">I")
+# An attempt's spans must be delivered before its process may be replaced.
+_FLUSH_SECONDS: Final = 5.0
+_ENDING_SECONDS: Final = 0.2
+
+
+def main(descriptor: int, source: str, variant: str, endpoint: str | None) -> None:
+    """Serve orders until the parent closes the socket."""
+    channel = socket.socket(fileno=descriptor)
+    try:
+        suite = load_suite(source)
+        usage = telemetry.set_up(suite.called, endpoint)
+        resolve(suite.variant(variant).agent or suite.agent, f"agent of {variant}")
+    except SurefootError as error:
+        _send(channel, {"failed": str(error)})
+        return
+    means = Means(suite, usage, threads=True)
+    orders = _listen(channel)
+    _send(channel, {"ready": True})
+    known = set(threading.enumerate())
+    while True:
+        order = orders.get()
+        before = _surroundings()
+        attempt, left = _alone(_attempt(means, Order(**order), channel))
+        if endpoint is not None:
+            flush(_FLUSH_SECONDS)
+        left += _left_behind(known)
+        left += [] if _surroundings() == before else ["the environment or the working directory"]
+        _send(channel, {"done": _portable(attempt), "left": left})
+
+
+def _alone(attempt: Coroutine[Any, Any, Attempt]) -> tuple[Attempt, list[str]]:
+    """Run the attempt in an event loop of its own, and wait for nothing that it leaves there."""
+    loop = asyncio.new_event_loop()
+    executor = ThreadPoolExecutor(thread_name_prefix="surefoot-executor")
+    loop.set_default_executor(executor)
+    asyncio.set_event_loop(loop)
+    done = loop.run_until_complete(attempt)
+    left = [f"task {task.get_name()}" for task in asyncio.all_tasks(loop)]
+    executor.shutdown(wait=False, cancel_futures=True)
+    if not left:
+        loop.close()
+    return done, left
+
+
+async def _attempt(means: Means, order: Order, channel: socket.socket) -> Attempt:
+    return await make_attempt(
+        means,
+        order,
+        began=lambda attempt: _send(channel, {"began": {"trace_id": attempt.trace_id, "run_id": attempt.run_id}}),
+        answered=lambda attempt: _send(channel, {"answered": _portable(attempt)}),
+    )
+
+
+def _portable(attempt: Attempt) -> dict[str, Any]:
+    """Return the attempt as JSON has it; what JSON does not know of an answer is kept as text."""
+    return dict(json.loads(json.dumps(to_json(attempt), default=str)))
+
+
+def _surroundings() -> tuple[str, dict[str, str]]:
+    try:
+        folder = str(Path.cwd())
+    except FileNotFoundError:
+        folder = "gone"
+    return folder, {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+
+
+def _left_behind(known: set[threading.Thread]) -> list[str]:
+    """Return the threads that the attempt left running; this process's own are known."""
+    started = [thread for thread in threading.enumerate() if thread not in known]
+    for thread in started:
+        # One that is about to end, such as an idle one of the executor, is not left behind.
+        thread.join(_ENDING_SECONDS / len(started))
+    return [f"thread {thread.name}" for thread in started if thread.is_alive()]
+
+
+def _listen(channel: socket.socket) -> queue.SimpleQueue[dict[str, Any]]:
+    """Read orders in a thread, so that the parent's end is noticed in the middle of an attempt, too."""
+    orders: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+
+    def read() -> None:
+        with contextlib.suppress(OSError):
+            while head := _exactly(channel, LENGTH.size):
+                body = _exactly(channel, LENGTH.unpack(head)[0])
+                orders.put(json.loads(body))
+        # This process is the leader of its own group: what the agent started ends with it.
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    threading.Thread(target=read, name="surefoot-orders", daemon=True).start()
+    return orders
+
+
+def _exactly(channel: socket.socket, size: int) -> bytes:
+    found = bytearray()
+    while len(found) < size:
+        part = channel.recv(min(size - len(found), 1 << 20))
+        if not part:
+            return b""
+        found += part
+    return bytes(found)
+
+
+def _send(channel: socket.socket, message: dict[str, Any]) -> None:
+    body = json.dumps(message).encode()
+    channel.sendall(LENGTH.pack(len(body)) + body)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4] or None)

@@ -71,6 +71,8 @@ class Delays:
 
 def label_delay(con: duckdb.DuckDBPyConnection, slo: Slo, now: float, scale: float, lookback_days: int) -> LabelDelay:
     """What the labels of the last days or weeks say, in the views of a lake's connection."""
+    if slo.custom_sql is not None:  # it says when labels are known, not when they came
+        return LabelDelay(slo.labels.max_delay_seconds * scale, 0)
     short = 2 * slo.labels.max_delay_seconds
     found = _label_delay(con, slo, now, scale, lookback_days, short)
     if found.n >= ENOUGH or short >= SPAN_DAYS * 86_400:

@@ -18,11 +18,12 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from surefoot.processors.errors import QueryError
 from surefoot.processors.lake import Lake, replace_dates
 from surefoot.processors.settings import Settings
 from surefoot.processors.slo import policy
 from surefoot.processors.slo.adjustments import BudgetAdjustment
-from surefoot.processors.slo.count import count_many, views_of
+from surefoot.processors.slo.count import count_custom, count_many, touched, views_of
 from surefoot.processors.slo.definition import MATURED, Slo
 from surefoot.processors.slo.delay import LabelDelay, label_delay
 from surefoot.processors.slo.judge import judge, period_bounds
@@ -42,6 +43,8 @@ _LARGE_ROWS: Final = 200_000
 _WRITE_SECONDS: Final = 60.0
 # Labels' delays are learnt anew after so many seconds, of one SLO in a step.
 _DELAY_SECONDS: Final = 900.0
+# A query of one's own that failed, perhaps after a minute of work, is tried again after so many seconds.
+_RETRY_SECONDS: Final = 900.0
 
 
 @dataclass(slots=True)
@@ -53,6 +56,9 @@ class _Judged:
     chosen_on: date | None = None
     delay: LabelDelay | None = None
     delay_at: float = -math.inf
+    waiting: set[date] = field(default_factory=set)  # dates that its own query could not be asked about yet
+    failed: str | None = None  # why, in one sentence
+    failed_at: float = -math.inf
 
 
 @dataclass(slots=True)
@@ -76,6 +82,7 @@ class SloEngine:
         self._judged: dict[str, _Judged] = {}
         self._horizon = 0  # days that are kept in memory
         self._today: date | None = None
+        self._held_from = date.max  # what is before it was forgotten
         self._records: Records | None = None
         self._pending: set[date] = set()  # dates whose rows in the table are not those in memory
         self._written_at: float | None = None  # None: this engine has not put its own rows into the table yet
@@ -87,12 +94,14 @@ class SloEngine:
         """
         today = datetime.fromtimestamp(now, UTC).date()
         dirty = set(dirty_dates)
-        redefined = self._reload(dirty)
+        redefined = self._reload(dirty, today)
         past = [today - timedelta(days=back) for back in range(self._horizon + 1)]
+        dirty.update(day for day in past if day < self._held_from)  # a clock was put back
+        self._held_from = past[-1]
         if today != self._today:
             dirty.add(today)  # runs of a sender whose clock is ahead may wait there
             self._today = today
-        self._pending |= self._count(dirty, past, today)
+        self._pending |= self._count(dirty, past, today, now)
         if redefined or self._written_at is None:
             self._pending |= set(past)
         self._write(now, set(past))
@@ -105,7 +114,7 @@ class SloEngine:
     def _reports(self, judged: _Judged, now: float) -> Iterator[SloReport]:
         """One of each view."""
         for view in views_of(judged.slo):
-            report = judge(judged.slo, judged.minutes, now, self._scale, view, judged.delay)
+            report = judge(judged.slo, judged.minutes, now, self._scale, view, judged.delay, judged.failed)
             after, until = period_bounds(judged.slo, report.evaluated_at or now, self._scale)
             adjusted = [
                 adjustment.sentence
@@ -126,7 +135,7 @@ class SloEngine:
         self._records.act(found.active, found.changes, now)
         return [replace(report, actions=found.active.get(report.slo, [])) for report in reports]
 
-    def _reload(self, dirty: set[date]) -> bool:
+    def _reload(self, dirty: set[date], today: date) -> bool:
         """Read the files if any changed; True if the counts of any SLO are others now.
 
         The dates of adjustments that came or went are added to ``dirty``.
@@ -137,16 +146,16 @@ class SloEngine:
         loaded = load_slos(self._settings.slos_path)
         for problem in loaded.problems:
             log.warning("%s", problem)
-        for adjustment in set(loaded.adjustments) ^ set(self._files.loaded.adjustments):
-            dirty.update(_dates_of(adjustment, self._today))
-        self._files = _Files(stamps, loaded)
         before = self._judged
         horizon = max((self._days(slo) for slo in loaded.slos), default=0)
+        for adjustment in set(loaded.adjustments) ^ set(self._files.loaded.adjustments):
+            dirty.update(_dates_of(adjustment, today - timedelta(days=horizon), today + timedelta(days=1)))
+        self._files = _Files(stamps, loaded)
         self._judged = {}
         for slo in loaded.slos:
             known = before.get(slo.name)
             if known is not None and known.slo.generation == slo.generation and horizon <= self._horizon:
-                self._judged[slo.name] = replace(known, slo=slo, delay_at=-math.inf)
+                self._judged[slo.name] = replace(known, slo=slo, delay_at=-math.inf, failed_at=-math.inf)
             else:
                 self._judged[slo.name] = _Judged(slo, Minutes(slo, self._scale))
         self._horizon = horizon
@@ -160,7 +169,7 @@ class SloEngine:
         period = window_seconds(slo.period_seconds, self._scale) if slo.calendar is None else slo.period_seconds
         return math.ceil((period + lag) / DAY)
 
-    def _count(self, dirty: set[date], past: list[date], today: date) -> set[date]:
+    def _count(self, dirty: set[date], past: list[date], today: date, now: float) -> set[date]:
         """Bring the counts up to date; returns the dates on which any changed."""
         if not self._judged:
             return set()
@@ -171,18 +180,42 @@ class SloEngine:
             for judged in self._judged.values()
             if judged.chosen_on is None or (OTHER in judged.minutes.strata() and judged.chosen_on != today)
         ]
-        changed: set[date] = set()
-        if whole:
-            fresh = {judged.slo.name: Minutes(judged.slo, self._scale) for judged in whole}
-            self._fill(fresh, whole, dirty | set(past))
-            for judged in whole:
-                fresh[judged.slo.name].choose()
-                changed |= fresh[judged.slo.name].differs(judged.minutes)
-                judged.minutes, judged.chosen_on = fresh[judged.slo.name], today
         rest = [judged for judged in self._judged.values() if judged not in whole]
-        if rest and dirty:
-            changed |= self._fill({judged.slo.name: judged.minutes for judged in rest}, rest, dirty)
+        changed: set[date] = set()
+        shared = [judged for judged in whole if judged.slo.custom_sql is None]
+        if shared:
+            fresh = {judged.slo.name: Minutes(judged.slo, self._scale) for judged in shared}
+            self._fill(fresh, shared, dirty | set(past))
+            for judged in shared:
+                changed |= _choose(judged, fresh[judged.slo.name], today)
+        shared = [judged for judged in rest if judged.slo.custom_sql is None]
+        for repeated in (False, True):
+            alike = [judged for judged in shared if judged.slo.source.repeated == repeated]
+            if alike and dirty:
+                near = touched(alike[0].slo, dirty, self._settings.lookback_days)
+                dates = dirty | {day for day in near if day >= past[-1]}
+                changed |= self._fill({judged.slo.name: judged.minutes for judged in alike}, alike, dates)
+        for judged in self._judged.values():
+            if judged.slo.custom_sql is not None:
+                judged.waiting |= dirty | (set(past) if judged in whole else set())
+                changed |= self._ask(judged, judged in whole, today, now)
         return changed | (dirty - set(past))  # those are not in memory, so only the table knows what they held
+
+    def _ask(self, judged: _Judged, whole: bool, today: date, now: float) -> set[date]:
+        """Count an SLO that has a query of its own. That it fails is its own trouble, and it is asked again later."""
+        if not judged.waiting or judged.failed_at <= now < judged.failed_at + _RETRY_SECONDS:
+            return set()
+        try:
+            lake, lookback = self._lake.path, self._settings.lookback_days
+            counted = count_custom(self._con, lake, judged.slo, judged.waiting, self._bucket, lookback)
+        except QueryError as error:
+            log.warning("the query of %s: %s", judged.slo.name, error)
+            judged.failed, judged.failed_at = f"its query failed, so nothing is known of now: {error}", now
+            return set()
+        minutes = Minutes(judged.slo, self._scale) if whole else judged.minutes
+        changed = minutes.replace(judged.waiting, counted, self._files.loaded.adjustments)
+        judged.waiting, judged.failed, judged.failed_at = set(), None, -math.inf
+        return _choose(judged, minutes, today) if whole else changed
 
     def _fill(self, minutes: dict[str, Minutes], judged: list[_Judged], dates: set[date]) -> set[date]:
         """Count these dates into ``minutes``, some at a time; returns those that changed."""
@@ -226,6 +259,14 @@ class SloEngine:
         self._written_at = now
 
 
+def _choose(judged: _Judged, fresh: Minutes, today: date) -> set[date]:
+    """Take counts of the whole past as they are, with their strata chosen anew; returns the dates that changed."""
+    fresh.choose()
+    changed = fresh.differs(judged.minutes)
+    judged.minutes, judged.chosen_on = fresh, today
+    return changed
+
+
 def _batches(sizes: dict[date, int]) -> Iterator[list[date]]:
     """Dates together, as long as they have few enough rows."""
     days: list[date] = []
@@ -240,11 +281,11 @@ def _batches(sizes: dict[date, int]) -> Iterator[list[date]]:
         yield days
 
 
-def _dates_of(adjustment: BudgetAdjustment, today: date | None) -> set[date]:
-    """The dates of a planned exclusion that may have been counted already."""
+def _dates_of(adjustment: BudgetAdjustment, earliest: date, latest: date) -> set[date]:
+    """The dates of a planned exclusion that are in memory."""
     first, last = (datetime.fromtimestamp(at, UTC).date() for at in (adjustment.start, adjustment.end))
-    latest = last if today is None else min(last, today + timedelta(days=1))
-    return {first + timedelta(days=day) for day in range((latest - first).days + 1)}
+    first, last = max(first, earliest), min(last, latest)
+    return {first + timedelta(days=day) for day in range((last - first).days + 1)}
 
 
 def _stamps(folder: Path) -> dict[Path, tuple[int, int]]:

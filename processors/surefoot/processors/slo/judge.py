@@ -40,11 +40,18 @@ class _Times:
 
 
 def judge(
-    slo: Slo, minutes: Minutes, now: float, scale: float, view: str = FAST, delay: LabelDelay | None = None
+    slo: Slo,
+    minutes: Minutes,
+    now: float,
+    scale: float,
+    view: str = FAST,
+    delay: LabelDelay | None = None,
+    failed: str | None = None,
 ) -> SloReport:
     """The report on one view of ``slo``: its roll-up, then its strata with events in the period by key, ``other`` last.
 
-    ``delay`` is what the watermark of the view ``matured`` lags behind ``now``.
+    ``delay`` is what the watermark of the view ``matured`` lags behind ``now``. ``failed`` says why the events cannot
+    be counted now; what was counted before is shown, and frozen.
     """
     lag = delay.seconds if delay is not None and view == MATURED else 0.0
     stale = delay.stale if delay is not None and view == MATURED else None
@@ -53,7 +60,7 @@ def judge(
     keys = [key for key in minutes.strata(view) if key == ROLL_UP or _has_events(minutes.series(key, view), times)]
     tiers = burn.tiers_for(slo.period_seconds, slo.objective, slo.alerting)
     tiers = [tier for tier in tiers if tier.severity in severities]
-    strata = [_stratum(slo, key, minutes.series(key, view), times, tiers, len(keys), stale) for key in keys]
+    strata = [_stratum(slo, key, minutes.series(key, view), times, tiers, len(keys), failed or stale) for key in keys]
     return SloReport(
         slo=slo.name,
         service=slo.service,
@@ -74,7 +81,7 @@ def judge(
         label_delay_seconds=lag if view == MATURED else None,
         label_delay_n=delay.n if delay is not None and view == MATURED else 0,
         watermark_stale=stale,
-        problem=_problem(slo, strata[0].windows[-1].counts),
+        problem=failed or _problem(slo, strata[0].windows[-1].counts),
     )
 
 

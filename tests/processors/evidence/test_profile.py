@@ -88,6 +88,14 @@ def test_any_edit_breaks_the_hash() -> None:
     assert not is_intact(parse_profile(edited, "p.yaml"))
 
 
+def test_another_build_of_the_same_evidence_is_the_same_profile() -> None:
+    made = profile([count(3, 3, 10)])
+    later = made.evidence.model_copy(update={"built_at": "2027-01-01T00:00:00+00:00", "table_versions": {"runs": 9}})
+    assert content_hash(made.model_copy(update={"evidence": later})) == made.content_hash
+    more = made.evidence.model_copy(update={"last_run": "2027-01-01T00:00:00+00:00"})
+    assert content_hash(made.model_copy(update={"evidence": more})) != made.content_hash
+
+
 def test_the_hash_is_of_the_content_and_not_of_the_spelling() -> None:
     made = profile(MANY)
     shuffled = json.dumps(json.loads(to_json(made)), sort_keys=True)

@@ -77,7 +77,9 @@ def check_gate(gate: Gate, boundary: Boundary, profile: Profile) -> GateResult:
         interval = bounds_behind(counted, gate.indicator, sides, confidence, profile.grader, gate.method)
     if interval is None:
         return _undefined(gate, boundary, confidence, found.reason or "there is no interval for it", found)
-    price = None if carries_error(profile.grader, gate.indicator) else _price(profile)
+    # More groups alone clear neither a grader's error nor too few blocks of production.
+    unplanned = carries_error(profile.grader, gate.indicator) or interval.unit == "block"
+    price = None if unplanned else _price(profile)
     return _result(gate, boundary, confidence, found, interval, counted, price)
 
 

@@ -196,7 +196,8 @@ def _clusters(profile: Profile) -> Told:
     by_run = sorted({part.method for part in intervals if part.unit == "run"})
     if by_run:
         return "no", f"{', '.join(by_run)} treats runs as independent"
-    return "yes", f"the unit of {len(intervals)} intervals is the task group"
+    units = sorted({part.unit for part in intervals})
+    return "yes", f"the unit of {len(intervals)} intervals is the {' or the '.join(units)}, never the run"
 
 
 def _joint_rule(profile: Profile) -> Told:
@@ -211,10 +212,13 @@ def _dependence(profile: Profile) -> Told:
     production = profile.evidence.tally.production
     if not production:
         return "yes", "no interval here is about production: all are about repeated task groups"
-    plain = [part for part in intervals if part.gate]
+    plain = [part for part in intervals if part.gate and part.unit != "block"]
+    blocks = [part for part in intervals if part.gate and part.unit == "block"]
     if plain:
         return "no", f"{production} runs are production's, and {len(plain)} intervals are not labelled descriptive"
-    return "yes", f"{production} runs are production's, and every interval is labelled descriptive"
+    modelled = f"{len(blocks)} intervals are over {blocks[0].method.replace('_', ' ')}, " if blocks else ""
+    rest = "the others are" if blocks else "every interval is"
+    return "yes", f"{production} runs are production's; {modelled}{rest} labelled descriptive"
 
 
 def _effects(profile: Profile) -> Told:

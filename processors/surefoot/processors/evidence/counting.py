@@ -17,7 +17,7 @@ from surefoot.processors.evidence.run_rates import Indicator, counts
 from surefoot.processors.evidence.template import Published
 
 # The template's name of each rate of runs.
-_RATES: Final[dict[str, Indicator]] = {
+RATES: Final[dict[str, Indicator]] = {
     "policy_compliance_rate": "policy_compliance",
     "recovery_success": "recovery_success",
     "autonomous_coverage": "autonomous_coverage",
@@ -44,7 +44,7 @@ def sufficient_counts(groups: GroupTable, dimensions: Sequence[str]) -> list[Str
     outcomes = _alike([codes, groups.n, groups.c, groups.missing, groups.equivalent.astype(np.int64)])
     ratios = {}
     if groups.runs is not None:
-        for name, rate in _RATES.items():
+        for name, rate in RATES.items():
             runs, hits = counts(groups, rate)
             ratios[name] = _alike([codes[runs > 0], runs[runs > 0], hits[runs > 0]])
     return [

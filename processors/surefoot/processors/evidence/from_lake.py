@@ -23,9 +23,10 @@ from surefoot.processors.evidence.grading.decision_grade import measured
 from surefoot.processors.evidence.grading.reading import GradedRun, class_audits, read_graded
 from surefoot.processors.evidence.groups import FloatArray, GroupTable, RunTable
 from surefoot.processors.evidence.horizon import Horizons
+from surefoot.processors.evidence.production import block_names, with_blocks
 from surefoot.processors.evidence.profile import Evidence, GraderError, GraderUse, Profile, Spread, Tally
 from surefoot.processors.evidence.reading import Reading, read_groups
-from surefoot.processors.evidence.template import RepeatProtocol, Selection, Spec
+from surefoot.processors.evidence.template import BlockUnit, RepeatProtocol, Selection, Spec
 from surefoot.processors.lake import Lake
 
 _TABLES: Final = ("runs", "tool_calls", "verdicts")
@@ -135,6 +136,14 @@ def _evidence(
     live = connection.sql(_LIVE).fetchall()[0][0]
     began, ended = connection.sql(_SPAN).fetchall()[0]
     counts = sufficient_counts(groups, dimensions)
+    unit = spec.repeat_protocol.clustering_unit
+    if isinstance(unit, BlockUnit):
+        if not live:
+            raise BuildError(
+                "Cannot build a profile by blocks: none of the runs is production's, and repeated task groups are "
+                "resampled as such. Remove repeat_protocol.clustering_unit."
+            )
+        counts = with_blocks(counts, groups, dimensions, block_names(connection, unit, runs))
     return Evidence(
         source="lake",
         publication=None,
@@ -158,6 +167,7 @@ def _evidence(
         seconds_per_run=_mean(runs.numbers["duration_ns"] / 1e9),
         counts=counts,
         listed_groups=listed_groups(groups, dimensions),
+        block_unit=unit if isinstance(unit, BlockUnit) else None,
     )
 
 

@@ -24,6 +24,7 @@ from surefoot.processors.evidence.intervals import (
     mean_interval,
     share_interval,
 )
+from surefoot.processors.evidence.production import block_bounds
 from surefoot.processors.evidence.profile import (
     INDICATORS,
     Evidence,
@@ -34,6 +35,7 @@ from surefoot.processors.evidence.profile import (
     StratumCounts,
 )
 from surefoot.processors.evidence.repeated import PAPER
+from surefoot.processors.evidence.template import BlockUnit
 from surefoot.processors.evidence.types import EvidenceInputError, GroupTypes, pass_hat_types, yield_types
 
 Method = MeanMethod | ShareMethod
@@ -70,6 +72,8 @@ class Counted:
     groups: GroupTable
     codes: IntArray  # stratum of each group
     descriptive: str  # why no interval of these runs may open a gate; "" if nothing is against it
+    block_unit: BlockUnit | None = None  # by which production was divided
+    first_run: str | None = None
 
     @classmethod
     def of(cls, evidence: Evidence, k: int, only: Sequence[StratumCounts] | None = None) -> Counted:
@@ -89,7 +93,8 @@ class Counted:
             equivalence_rule=evidence.equivalence_rule,
         )
         codes = column([place for place, _ in rows])
-        return cls(tuple(strata), k, table, codes, _descriptive(evidence.tally.production))
+        reason = _descriptive(evidence.tally.production)
+        return cls(tuple(strata), k, table, codes, reason, evidence.block_unit, evidence.first_run)
 
 
 def _descriptive(production: int | None) -> str:
@@ -151,8 +156,14 @@ def bounds(
 ) -> Interval | None:
     """Bounds of an indicator, None where nothing was recorded. Raises EvidenceInputError if ``method`` is not for it.
 
-    A share that depends on equivalence counts groups of unknown equivalence on the side that makes it worse.
+    A share that depends on equivalence counts groups of unknown equivalence on the side that makes it worse. Averages
+    over runs of production are bounded over its declared blocks; without these, and of all else, they are descriptive.
     """
+    if counted.descriptive and counted.block_unit is not None and method is None:
+        unit, first = counted.block_unit, counted.first_run
+        by_block = block_bounds(counted.strata, unit, first, name, sides, confidence)
+        if by_block is not None:
+            return by_block
     found = _bounds(counted, name, sides, confidence, method)
     if found is None or not counted.descriptive:
         return found

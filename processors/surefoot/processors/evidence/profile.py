@@ -1,8 +1,9 @@
 """A reliability profile: the written part, what was measured, and the counts from which anybody can compute it again.
 
 Contract: ``read_profile`` and ``to_yaml``/``to_json`` are each other's inverse. Rule: ``content_hash`` is the SHA-256
-of the canonical JSON of everything else, and a profile whose hash does not fit was edited: it is evidence of nothing.
-It cites run ids, sufficient counts and hashes; table versions stand beside them only, because vacuum removes those.
+of the canonical JSON of everything else but when and from which table versions it was built, so that two builds of the
+same runs are one profile; a profile whose hash does not fit was edited: it is evidence of nothing. It cites run ids,
+sufficient counts and hashes; table versions stand beside them only, because vacuum removes those.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import yaml
 from pydantic import Field
 
 from surefoot.processors.evidence.estimate import Estimate, Interval
-from surefoot.processors.evidence.template import Selection, Written
+from surefoot.processors.evidence.template import BlockUnit, Selection, Written
 from surefoot.processors.yaml_models import Part, parse_model, read_model
 
 # As many groups are listed run by run, the worst first; of the others the counts and the hash of the run ids stand for
 # all. A file of 500 groups of five runs has some 300 KB.
 LISTED: Final = 500
+# Of the evidence: another build of the same runs has others.
+UNHASHED: Final = {"built_at", "table_versions"}
 
 
 class IntervalPart(Part):
@@ -100,6 +103,14 @@ class RatioCount(Part):
     groups: int
 
 
+class BlockCount(Part):
+    """A block of production runs of a stratum: so many runs that an indicator is about, of which ``hits``."""
+
+    block: str
+    runs: int
+    hits: int
+
+
 class StratumCounts(Part):
     """The sufficient counts of a stratum."""
 
@@ -108,6 +119,7 @@ class StratumCounts(Part):
     horizon: str | None
     outcomes: list[OutcomeCount]
     ratios: dict[str, list[RatioCount]]  # by indicator: those that are averages over runs of something else
+    blocks: dict[str, list[BlockCount]] = Field(default_factory=dict)  # by indicator, of declared blocks of production
 
     @property
     def key(self) -> tuple[str | None, str | None, str | None]:
@@ -230,6 +242,7 @@ class Evidence(Part):
     seconds_per_run: float | None  # mean
     counts: list[StratumCounts]
     listed_groups: list[ListedGroup]
+    block_unit: BlockUnit | None = None  # what divided the runs of production; null of repeated task groups
 
 
 class Profile(Written):
@@ -249,8 +262,8 @@ def sealed(parts: dict[str, Any]) -> Profile:
 
 
 def content_hash(profile: Profile) -> str:
-    """``sha256:`` and 64 hex digits, of everything but the hash itself."""
-    content = profile.model_dump(mode="json", exclude={"content_hash"})
+    """``sha256:`` and 64 hex digits, of everything but the hash itself and ``UNHASHED``."""
+    content = profile.model_dump(mode="json", exclude={"content_hash": True, "evidence": UNHASHED})
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
@@ -283,7 +296,10 @@ def to_yaml(profile: Profile) -> str:
 # What a profile has hundreds of stands on one line each.
 _RECORDS: Final = frozenset(
     frozenset(part.model_fields)
-    for part in (IndicatorPart, IntervalPart, OutcomeCount, RatioCount, GraderUse, Spread, ListedGroup, AuditedVerdicts)
+    for part in (
+        *(IndicatorPart, IntervalPart, OutcomeCount, RatioCount, BlockCount, GraderUse, Spread, ListedGroup),
+        AuditedVerdicts,
+    )
 )
 
 

@@ -74,12 +74,18 @@ INDICATORS: tuple[Indicator, ...] = tuple(_RATES)
 def counts(groups: GroupTable, indicator: Indicator) -> tuple[IntArray, IntArray]:
     """Return per group (runs that were asked and judged, of those the good ones)."""
     runs = _runs(groups, indicator)
-    rate = _RATES[indicator]
-    judged = rate.asked(runs) & rate.known(runs) & _counted(runs, indicator)
+    judged, good = judged_runs(groups, indicator)
     rows = len(groups)
     n = np.bincount(runs.group[judged], minlength=rows).astype(np.int64)
-    good = np.bincount(runs.group[judged & rate.good(runs)], minlength=rows).astype(np.int64)
-    return n, good
+    return n, np.bincount(runs.group[good], minlength=rows).astype(np.int64)
+
+
+def judged_runs(groups: GroupTable, indicator: Indicator) -> tuple[Where, Where]:
+    """Return per run (whether it was asked and judged, whether it is also good)."""
+    runs = _runs(groups, indicator)
+    rate = _RATES[indicator]
+    judged = rate.asked(runs) & rate.known(runs) & _counted(runs, indicator)
+    return judged, judged & rate.good(runs)
 
 
 def run_rate(groups: GroupTable, indicator: Indicator) -> Estimate:

@@ -65,6 +65,23 @@ class MultipleGates(Part):
     purpose: Text
 
 
+class BlockUnit(Part):
+    """Production's clustering unit: runs that can fail together are one block; blocks are taken as independent."""
+
+    blocks: Literal["time", "release", "dependency", "incident"]
+    hours: Annotated[int, Field(ge=1)] | None = None  # of time: a stretch, counted from 1970 on
+    stratum: Word | None = None  # of the others: the run's `surefoot.stratum.<name>` that says its block
+    declared: Day  # before the first of the runs
+
+    @model_validator(mode="after")
+    def _told(self) -> Self:
+        if self.blocks == "time" and (self.hours is None or self.stratum is not None):
+            raise refusal("blocks by time need their length", "write hours, and no stratum", "hours")
+        if self.blocks != "time" and (self.stratum is None or self.hours is not None):
+            raise refusal(f"blocks by {self.blocks} need to know each run's", "write stratum, and no hours", "stratum")
+        return self
+
+
 class RepeatProtocol(Part):
     """How the runs were repeated."""
 
@@ -74,7 +91,7 @@ class RepeatProtocol(Part):
     concurrency: Facts = None
     sampling_settings: Facts = None
     evaluation_window: Facts = None
-    clustering_unit: Literal["task group"] = "task group"  # the only one that the estimators resample
+    clustering_unit: Literal["task group"] | BlockUnit = "task group"
     stratification: list[Dimension] = Field(default=["task_class", "consequence_class", "horizon"])
     interval_method: Text | None = None  # null: the default of each indicator; written by `build`
     confidence_level: Annotated[float, Field(gt=0.5, lt=1)] = 0.95

@@ -72,7 +72,7 @@ class _Base:
 
 
 class Transport(_Base):
-    """For sync clients: ``httpx.Client(transport=Transport())``; ``library="httpx2"`` for those of httpx2."""
+    """For sync clients."""
 
     def handle_request(self, request: Any) -> Any:
         """Answer one request, from the cassette or from beneath."""
@@ -116,7 +116,7 @@ class Transport(_Base):
 
 
 class AsyncTransport(_Base):
-    """For async clients: ``httpx.AsyncClient(transport=AsyncTransport())``; ``library="httpx2"`` for httpx2's."""
+    """For async clients."""
 
     async def handle_async_request(self, request: Any) -> Any:
         """Answer one request, from the cassette or from beneath."""
@@ -158,6 +158,20 @@ class AsyncTransport(_Base):
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+def transport(**options: Any) -> Any:
+    """Return a transport for a sync client, ``httpx.Client(transport=replay.transport())``.
+
+    ``library``: "httpx" or "httpx2"; ``inner``: what answers while recording, a plain HTTP transport if none is given;
+    ``match_host``, ``volatile``: as ``Matching`` says; ``world``: if not the current one. Any: it fits both.
+    """
+    return Transport(**options)
+
+
+def async_transport(**options: Any) -> Any:
+    """Return a transport for an async client; options as for ``transport``."""
+    return AsyncTransport(**options)
 
 
 def describe(request: Any, body: bytes, matching: Matching) -> tuple[str, dict[str, Any]]:

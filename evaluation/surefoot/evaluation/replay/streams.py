@@ -47,11 +47,14 @@ class Recording:
     told: dict[str, Any]
     seen: list[bytes] = field(default_factory=list)
     written: bool = False
+    # One for all: who iterates again, as OpenAI's client does to drain a stream, goes on where the first one stopped.
+    rest: Any = None
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the body."""
         try:
-            for chunk in self.response.iter_bytes():
+            self.rest = self.rest or self.response.iter_bytes()
+            for chunk in self.rest:
                 self.seen.append(chunk)
                 yield chunk
         except GeneratorExit:
@@ -64,7 +67,8 @@ class Recording:
     async def chunks_async(self) -> AsyncIterator[bytes]:
         """Yield the body."""
         try:
-            async for chunk in self.response.aiter_bytes():
+            self.rest = self.rest or self.response.aiter_bytes()
+            async for chunk in self.rest:
                 self.seen.append(chunk)
                 yield chunk
         except GeneratorExit:
@@ -107,6 +111,7 @@ class Replaying:
     library: Any
     world: World
     entry: Entry
+    given: int = 0  # chunks; who iterates again goes on after them
 
     @property
     def _recorded(self) -> Mapping[str, Any]:
@@ -115,17 +120,25 @@ class Replaying:
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the body."""
-        yield from map(_bytes, self._recorded["chunks"])
+        while (chunk := self._next()) is not None:
+            yield chunk
         self._end()
 
     async def chunks_async(self) -> AsyncIterator[bytes]:
         """Yield the body."""
-        for chunk in self._recorded["chunks"]:
-            yield _bytes(chunk)
+        while (chunk := self._next()) is not None:
+            yield chunk
             await asyncio.sleep(0)
         if self._recorded.get("ended") == "cancelled":
             await asyncio.Event().wait()
         self._end()
+
+    def _next(self) -> bytes | None:
+        chunks = self._recorded["chunks"]
+        if self.given == len(chunks):
+            return None
+        self.given += 1
+        return _bytes(chunks[self.given - 1])
 
     def _end(self) -> None:
         ended = self._recorded.get("ended")

@@ -1,0 +1,134 @@
+"""What is compared: the attempts of one variant, and the provenance that came with them.
+
+Rule: a side is one variant. A folder that holds several has to be asked for one of them, as ``FOLDER@VARIANT``: a mix
+of variants has no Pass^k.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from surefoot.evaluation.errors import EvaluationError
+from surefoot.evaluation.records import MANIFEST, SPARED, Attempt, Verdict, attempts_file, read_records
+
+
+class CompareError(EvaluationError):
+    """Two sets of attempts that cannot be compared as asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One variant's attempts."""
+
+    name: str
+    attempts: tuple[Attempt, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    lost: int = 0  # attempts that began and never ended
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRuns:
+    """One task's attempts on one side."""
+
+    n: int  # judged
+    c: int  # of those, acceptable
+    unjudged: int  # nobody knows whether they were acceptable
+    infrastructure: int  # ended by the set-up, or lost
+    strip: str  # the attempts in order: ● acceptable, ○ not, · not judged
+    first_failure: str | None = None  # repetition and reason
+
+    @property
+    def share(self) -> float | None:
+        """The share of judged attempts that were acceptable."""
+        return self.c / self.n if self.n else None
+
+
+def read_side(source: str) -> Side:
+    """Return the side that a folder, a file or either with ``@VARIANT`` names. Raises CompareError, RecordsError."""
+    path, variant = Path(source), ""
+    if not path.exists() and "@" in source:
+        name, _, variant = source.rpartition("@")
+        path = Path(name)
+    if path.is_dir() and not attempts_file(path).exists():
+        raise CompareError(f"Comparing {path}: there is no {attempts_file(path).name} in it; name a run folder.")
+    records = read_records(path)
+    there = sorted({attempt.variant for attempt in (*records.finished, *records.open, *records.lost)})
+    if not records.finished:
+        raise CompareError(f"Comparing {path}: no attempt in it was finished; repeat the suite first.")
+    if variant and variant not in there:
+        raise CompareError(f"Comparing {path}: it has no variant {variant!r}; it has {', '.join(there)}.")
+    if not variant and len(there) > 1:
+        raise CompareError(f"Comparing {path}: it has the variants {', '.join(there)}; name one: {path}@{there[0]}")
+    variant = variant or there[0]
+    return Side(
+        name=f"{path.name if path.is_dir() else path.stem}@{variant}",
+        attempts=tuple(attempt for attempt in records.finished if attempt.variant == variant),
+        provenance=_provenance(path, variant),
+        lost=sum(attempt.variant == variant for attempt in (*records.open, *records.lost)),
+    )
+
+
+def _provenance(path: Path, variant: str) -> Mapping[str, Any]:
+    file = path / MANIFEST if path.is_dir() else path.parent / MANIFEST
+    if not file.exists():
+        return {}
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise CompareError(f"Reading {file}: it is no JSON ({error}); restore it, or remove it.") from error
+    if not isinstance(found, dict):
+        return {}
+    of_variants = found.get("variants")
+    if isinstance(of_variants, dict) and variant in of_variants:
+        found = {**found, "variants": of_variants[variant]}
+    return found
+
+
+def judged(attempt: Attempt) -> bool:
+    """Whether an attempt says something about the agent."""
+    return attempt.outcome not in SPARED and attempt.acceptable is not None
+
+
+def in_order(attempts: Iterator[Attempt] | tuple[Attempt, ...] | list[Attempt]) -> list[Attempt]:
+    """Return attempts by repetition."""
+    return sorted(attempts, key=lambda each: (each.repetition, each.started_at or 0.0, each.attempt_id))
+
+
+def task_runs(attempts: list[Attempt]) -> TaskRuns:
+    """Return what the attempts at one task come to."""
+    ordered = in_order(attempts)
+    seen = [attempt for attempt in ordered if judged(attempt)]
+    spared = sum(attempt.outcome in SPARED for attempt in ordered)
+    failed = next((attempt for attempt in seen if not attempt.acceptable), None)
+    return TaskRuns(
+        n=len(seen),
+        c=sum(bool(attempt.acceptable) for attempt in seen),
+        unjudged=len(ordered) - len(seen) - spared,
+        infrastructure=spared,
+        strip=strip(ordered),
+        first_failure=None if failed is None else f"repetition {failed.repetition}: {reason(failed)}",
+    )
+
+
+def strip(attempts: list[Attempt]) -> str:
+    """Return one sign for each attempt: ● acceptable, ○ not acceptable, · not judged."""
+    return "".join("·" if not judged(attempt) else "●" if attempt.acceptable else "○" for attempt in attempts)
+
+
+def reason(attempt: Attempt) -> str:
+    """Return in one line why an attempt was not acceptable."""
+    if attempt.error is not None:
+        text = f"{attempt.error.type}: {attempt.error.message}"
+    else:
+        told = [f"{each.name}: {each.explanation or each.verdict}" for each in attempt.verdicts if _counts(each)]
+        text = "; ".join(told) or f"output {attempt.output!r}"
+    line = " ".join(text.split())
+    return line if len(line) <= 200 else f"{line[:200]}..."
+
+
+def _counts(verdict: Verdict) -> bool:
+    return verdict.kind == "outcome" and verdict.verdict != "pass"

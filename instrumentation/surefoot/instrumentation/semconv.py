@@ -100,6 +100,8 @@ CANCELLED: Final = "surefoot.cancelled"  # true on a span that ended by cancella
 BOUNDARY_ID: Final = "surefoot.boundary.id"
 MODE: Final = "surefoot.mode"
 SAMPLE_WEIGHT: Final = "surefoot.sample_weight"
+# Kind of a fault that was made on purpose, on the span of the tool that it befell; absent on real ones.
+FAULT_INJECTED: Final = "surefoot.fault.injected"
 
 # Resource
 SERVICE_NAME: Final = "service.name"

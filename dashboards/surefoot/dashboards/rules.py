@@ -24,6 +24,9 @@ from surefoot.processors.slo.definition import FAST, MATURED
 
 # Against flapping around a threshold. A failed scrape needs none of it: what is absent does not resolve.
 _KEEP_FIRING: Final = "5m"
+# Longer than a total outage takes to page where so much runs that a ticket can be certain of it first
+# (docs/slo-statistics.md): so a page comes before the ticket on the same outage.
+_TICKET_WAITS: Final = "35m"
 _FIRING: Final = 'alertstate="firing"'
 
 
@@ -54,7 +57,7 @@ def _burn_alert(slo: Slo, name: str, severity: str) -> dict[str, Any]:
     worst = _worst(slo)
     fires = f"{worst} (surefoot_slo_tier_burning{tiers}) == 1"
     unknown = f"{_held(slo, name)} and {worst} (surefoot_slo_tier_frozen{tiers}) == 1"
-    timing = {"keep_firing_for": _KEEP_FIRING}
+    timing = ({} if severity == "page" else {"for": _TICKET_WAITS}) | {"keep_firing_for": _KEEP_FIRING}
     texts = alert_texts.burn_texts(slo, severity)
     return _alert(slo, name, severity, f"{fires} or {unknown} or {_held_while_absent(slo, name)}", texts, timing)
 

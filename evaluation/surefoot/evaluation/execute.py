@@ -158,7 +158,7 @@ async def _run(
         variant=variant.name,
         versions={**(order.versions or {}), **variant.versions},
     )
-    world = frozen.seen() if suite.protocol.isolation in {"process", "fresh"} else {}
+    world = {"world": frozen.seen()} if suite.protocol.isolation in {"process", "fresh"} else {}
     output, error, used = None, None, Used()
     try:
         async with operation as run:
@@ -173,7 +173,9 @@ async def _run(
     except Exception as caught:  # noqa: BLE001 - the agent may raise anything, and all of it is recorded
         error = caught
     found = _with_usage(attempt, used, context)
-    ended = replace(found, output=output, error=None if error is None else _failure(error), extra={"world": world})
+    ended = replace(
+        found, output=output, error=None if error is None else _failure(error), extra={**found.extra, **world}
+    )
     return _ended(ended, _outcome(suite, error))
 
 

@@ -98,10 +98,8 @@ class Pool:
                 message = await child.hear(CHECK_SECONDS if answered else limit)
             except TimeoutError:
                 await child.end()
-                what = (
-                    f"took longer than {self._suite.protocol.timeout_seconds:g} s and did not stop when it was told to"
-                )
-                failure = Failure("surefoot.evaluation.errors.AttemptTimeoutError", f"The attempt {what}.")
+                what = f"The attempt took longer than {self._suite.protocol.timeout_seconds:g} s, and had to be killed."
+                failure = Failure("surefoot.evaluation.errors.AttemptTimeoutError", what)
                 return self._cut_off(attempt, answered, failure, "timeout"), False
             if message is None:
                 failure = Failure("surefoot.evaluation.errors.AgentExitError", _ending(await child.end()))

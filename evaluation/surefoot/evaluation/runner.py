@@ -115,7 +115,7 @@ def check(plan: Plan) -> None:
             )
     elif protocol.freeze is not None or any(variant.env for variant in suite.variants):
         raise SuiteError(
-            f"A frozen world and env are a process's own; isolation {protocol.isolation!r} has none to give."
+            f"freeze and env are a process's own, isolation is {protocol.isolation}: write process or fresh."
         )
     if protocol.freeze is not None:
         frozen.check(protocol.freeze)
@@ -218,9 +218,10 @@ class _Run:
         if stop.is_set():
             return "interrupted"
         if self._effects:
+            acts = " and ".join(sorted(self._effects))
             raise EffectsError(
-                f"Stopped: the suite says that its tools have no effects, and one of them says {self._effects}. Say "
-                f"fixture in protocol.effects if all of it stays in the fixture; else {_REMEDY}."
+                f"Stopped: the suite says that its tools have no effects, and one of them says {acts}. Write fixture in "
+                f"protocol.effects if all of it stays in the fixture; else {_REMEDY}."
             )
         return self._why or "complete"
 

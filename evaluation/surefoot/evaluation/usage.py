@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from genai_prices import Usage as PricedUsage
-from genai_prices import calc_price
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import StatusCode
@@ -103,9 +101,12 @@ def _add_call(used: Used, attributes: Mapping[str, Any]) -> None:
 
 
 def _price(model: str, provider: Any, into: int, out: int) -> float | None:
+    # Its import takes half as long as that of everything else of a worker.
+    from genai_prices import Usage, calc_price
+
     for known_as in (provider, None):
         try:
-            usage = PricedUsage(input_tokens=into, output_tokens=out)
+            usage = Usage(input_tokens=into, output_tokens=out)
             return float(calc_price(usage, model, provider_id=known_as).total_price)
         except LookupError:
             continue

@@ -34,7 +34,8 @@ from surefoot.processors.lake.schema import TABLES
 from surefoot.processors.otlp.arrays import hex_text
 from surefoot.processors.settings import Settings
 from surefoot.processors.slo import Slo, SloEngine, load_slos
-from surefoot.processors.slo.count import CLASSES, count_many, events, views_of
+from surefoot.processors.slo.count import count_many, events, views_of
+from surefoot.processors.slo.cube import CLASSES
 
 DAYS = 28
 NOW = datetime(2026, 3, 28, 23, 59, 30, tzinfo=UTC)

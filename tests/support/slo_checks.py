@@ -13,7 +13,8 @@ import pytest
 from support import slo_reference as reference
 from support.slo_events import Row
 from surefoot.processors.slo import Slo
-from surefoot.processors.slo.count import CLASSES, dimensions_of, views_of
+from surefoot.processors.slo.count import dimensions_of, views_of
+from surefoot.processors.slo.cube import CLASSES
 from surefoot.processors.slo.definition import MATURED
 from surefoot.processors.slo.delay import LabelDelay
 from surefoot.processors.slo.judge import judge

@@ -10,7 +10,8 @@ import pytest
 
 from support.slo_events import NOW, SECOND, Row, table
 from surefoot.processors.slo import Slo
-from surefoot.processors.slo.count import CLASSES, count_many
+from surefoot.processors.slo.count import count_many
+from surefoot.processors.slo.cube import CLASSES
 
 TODAY = date(2026, 3, 10)
 MATURED = "matured"

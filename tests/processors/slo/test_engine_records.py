@@ -14,7 +14,8 @@ import yaml
 from support.slo_events import Row, Tables
 from surefoot.processors.settings import Settings
 from surefoot.processors.slo import Slo, SloEngine
-from surefoot.processors.slo.count import SCHEMA, count_events
+from surefoot.processors.slo.count import count_events
+from surefoot.processors.slo.cube import SCHEMA
 from surefoot.processors.slo.judge import judge
 from surefoot.processors.slo.minutes import Minutes
 from surefoot.processors.slo.report import Counts, SloReport

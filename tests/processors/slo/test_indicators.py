@@ -13,7 +13,8 @@ import pytest
 from support.slo_events import NOW, SECOND, Row, table
 from surefoot.processors.lake.schema import TABLES
 from surefoot.processors.slo import INDICATORS, Indicator, Slo, indicator
-from surefoot.processors.slo.count import CLASSES, count_events, dimensions_of, stretches, views_of
+from surefoot.processors.slo.count import count_events, dimensions_of, stretches, views_of
+from surefoot.processors.slo.cube import CLASSES
 
 TODAY = date(2026, 3, 10)
 FILES = sorted((Path(indicator.__file__).parent / "indicators").glob("*.sql"))
@@ -186,7 +187,8 @@ def test_an_indicator_offers_the_columns_that_it_declares(con: duckdb.DuckDBPyCo
     found = INDICATORS[name]
     for each in ("runs", "tool_calls", "verdicts"):
         con.register(each, table(each, []))
-    values = {"from_date": TODAY, "to_date": TODAY, "verdicts_from": TODAY, "threshold_ns": 1, "threshold": 1.0}
+    dates = dict.fromkeys(("from_date", "to_date", "verdicts_from", "runs_to"), TODAY)
+    values = dates | {"threshold_ns": 1, "threshold": 1.0}
     offered = con.sql(found.sql, params={key: values[key] for key in found.parameters}).columns
     late = ["fast_class", "labelled_at", "label_imported"] if found.labels == "late" else []
     assert offered == ["event_id", "trace_id", "ended_at", *found.columns, "strata", "weight", "class", *late]

@@ -18,7 +18,8 @@ from support import indicator_reference as reference
 from support.indicator_reference import Event, Row, Tables
 from support.slo_events import NOW, SECOND, table
 from surefoot.processors.slo import Slo
-from surefoot.processors.slo.count import CLASSES, count_many, events, views_of
+from surefoot.processors.slo.count import count_hours, count_many, events, views_of
+from surefoot.processors.slo.cube import CLASSES
 
 WORLDS = 400
 HOUR = 3600 * SECOND
@@ -38,6 +39,7 @@ INDICATORS: dict[str, Callable[[Tables], list[Event]]] = {
     "strict_repeat": reference.strict_repeat,
     "consistent_wrong": reference.consistent_wrong,
 }
+GROUPS = {"strict_repeat", "consistent_wrong"}
 # A minute's edge, a microsecond before it, and the day before.
 ENDS = [NOW_US, NOW_US - 1, NOW_US - 150 * SECOND, NOW_US - 151 * SECOND, NOW_US - 30 * HOUR]
 SOURCES = [None, "http", "http", "import:old.json"]
@@ -185,3 +187,20 @@ def test_counts_are_the_sums_of_the_events_however_many_slos_share_a_scan(
                     added = [row[name] for name in names]
                     sums[row["start"]] = [sum(pair) for pair in zip(sums[row["start"]], added, strict=True)]
             assert sums == _in_minutes(chosen, view), (each.name, view)
+
+
+@pytest.mark.parametrize("name", [name for name in INDICATORS if name not in GROUPS])
+def test_counting_hours_gives_what_counting_their_dates_gives_of_them(
+    con: duckdb.DuckDBPyConnection, name: str
+) -> None:
+    whole = [slo(name, name="all", by=("task_class",)), slo(name, name="desk", where=(("service_name", ("desk",)),))]
+    days = [FIRST + timedelta(days=day) for day in range(4)]
+    by_date = count_many(con, whole, days, 60, lookback_days=8)
+    with_events = sorted({start // 3600 for start in by_date["all"]["start"].to_pylist()})
+    assert len(with_events) == 3
+    chosen = [[hour] for hour in with_events] + [with_events[:2], [*with_events, 1], [with_events[0], with_events[2]]]
+    for hours in chosen:
+        by_hour = count_hours(con, whole, hours, 60, lookback_days=8)
+        for each in ("all", "desk"):
+            kept = [row for row in by_date[each].to_pylist() if row["start"] // 3600 in hours]
+            assert sorted(map(repr, by_hour[each].to_pylist())) == sorted(map(repr, kept))

@@ -9,7 +9,7 @@ import pytest
 
 from surefoot.processors.slo import Slo
 from surefoot.processors.slo.adjustments import BudgetAdjustment
-from surefoot.processors.slo.count import SCHEMA
+from surefoot.processors.slo.cube import SCHEMA
 from surefoot.processors.slo.judge import judge
 from surefoot.processors.slo.minutes import MAX_STRATA, OTHER, ROLL_UP, Minutes
 from surefoot.processors.slo.report import Counts

@@ -20,7 +20,8 @@ from support import slo_reference as reference
 from support.slo_checks import check, strata_of
 from surefoot.processors.slo import Slo
 from surefoot.processors.slo.adjustments import BudgetAdjustment
-from surefoot.processors.slo.count import SCHEMA, views_of
+from surefoot.processors.slo.count import views_of
+from surefoot.processors.slo.cube import SCHEMA
 from surefoot.processors.slo.definition import Calendar
 from surefoot.processors.slo.minutes import Minutes
 

@@ -15,38 +15,30 @@ from typing import Final
 from urllib.parse import unquote
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 
 from surefoot.processors.errors import QueryError
 from surefoot.processors.lake import console
-from surefoot.processors.slo.definition import FAST, MATURED, Slo
+from surefoot.processors.slo.cube import (
+    CLASSES,
+    CUBE,
+    SCHEMA,
+    cube_schema,
+    cube_text,
+    dimensions_of_all,
+    shares,
+)
+from surefoot.processors.slo.definition import Slo
 from surefoot.processors.slo.source import Parameters, Source, class_of, holds, stratum_key
 
-CLASSES: Final = ("good", "bad", "unlabelled", "excluded")
-WEIGHED: Final = ("good", "bad", "unlabelled")
-MICRO: Final = 1_000_000
-
-SCHEMA: Final = pa.schema(
-    [
-        ("start", pa.int64()),
-        ("view", pa.string()),
-        ("stratum_key", pa.string()),
-        *((name, pa.int64()) for name in CLASSES),
-        *((f"{name}_micros", pa.int64()) for name in WEIGHED),
-        ("weight_squares", pa.float64()),
-    ]
-)
-
-# Events by bucket, dimensions d0, d1 ... and classes: what all SLOs of a source sum from.
-_CUBE: Final = "slo_cube"
+_EPOCH: Final = date(1970, 1, 1)
 # Days that one scan covers at most, which bounds its memory.
 _SCAN_DAYS: Final = 7
 
 
 def views_of(slo: Slo) -> tuple[str, ...]:
     """The views that its events are counted in."""
-    return (FAST, MATURED) if Source.of(slo).is_late else (FAST,)
+    return Source.of(slo).views
 
 
 def touched(slo: Slo, dates: Iterable[date], lookback_days: int) -> set[date]:
@@ -76,16 +68,24 @@ def count_many(
     of the good and bad ones. Verdicts count from ``lookback_days`` before the first date of a stretch on: a run that is
     longer than that was not derived either. SLOs of the indicator ``sql`` are for :func:`count_custom`.
     """
-    parts: dict[str, list[pa.Table]] = {slo.name: [SCHEMA.empty_table()] for slo in slos}
-    chosen = list(_scans(dates))
-    for sharing in _sharing(slos):
-        for first, last in chosen:
-            text, values = _cube(sharing, first, last, bucket, lookback_days)
-            con.execute(f"CREATE OR REPLACE TEMP TABLE {_CUBE} AS {text}", values)
-            for name, found in _of_cube(con, sharing).items():
-                parts[name].append(found)
-            con.execute(f"DROP TABLE {_CUBE}")
-    return {name: pa.concat_tables(found) for name, found in parts.items()}
+    return _counted(con, slos, [(*scan, ()) for scan in _scans(dates)], bucket, lookback_days)
+
+
+def count_hours(
+    con: duckdb.DuckDBPyConnection, slos: Sequence[Slo], hours: Iterable[int], bucket: int, lookback_days: int
+) -> dict[str, pa.Table]:
+    """As :func:`count_many`, of the events that ended in these hours since 1970: a minute of data costs its hour.
+
+    Not for indicators whose event is made of several runs: a run of this hour can change an event of another one.
+    """
+    of_date: dict[date, list[int]] = defaultdict(list)
+    for hour in sorted(set(hours)):
+        of_date[_EPOCH + timedelta(hours=hour)].append(hour)
+    scans = []
+    for first, last in _scans(of_date):
+        days = [first + timedelta(days=day) for day in range((last - first).days + 1)]
+        scans.append((first, last, [hour for day in days for hour in of_date[day]]))
+    return _counted(con, slos, scans, bucket, lookback_days)
 
 
 def count_custom(
@@ -97,17 +97,17 @@ def count_custom(
     """
     parts = [SCHEMA.empty_table()]
     for first, last in _scans(dates):
-        text, values = _cube([slo], first, last, bucket, lookback_days)
+        text, values = cube_text([slo], first, last, bucket, lookback_days)
         answer = console.query(lake_path, text, parameters=values)
         kinds = {str(row[answer.columns.index(name)]) for row in answer.rows for name in ("class", "fast_class")}
         if not kinds <= set(CLASSES):
             wrong = min(kinds - set(CLASSES))
             raise QueryError(f"the query of {slo.name} gives the class {wrong!r}; classes are {', '.join(CLASSES)}")
-        schema = _cube_schema(answer.columns)
+        schema = cube_schema(answer.columns)
         rows = pa.Table.from_pylist([dict(zip(answer.columns, row, strict=True)) for row in answer.rows], schema)
-        con.register(_CUBE, rows)
-        parts.append(_of_cube(con, [slo])[slo.name])
-        con.unregister(_CUBE)
+        con.register(CUBE, rows)
+        parts.append(shares(con, [slo])[slo.name])
+        con.unregister(CUBE)
     return pa.concat_tables(parts)
 
 
@@ -139,7 +139,7 @@ def events(slo: Slo, first: date, last: date, lookback_days: int) -> tuple[str, 
     """
     source = Source.of(slo)
     values = source.parameters(first, last, lookback_days)
-    places = {name: source.column(name, f"d{at}", values) for at, name in enumerate(_dimensions([slo]))}
+    places = {name: source.column(name, f"d{at}", values) for at, name in enumerate(dimensions_of_all([slo]))}
     # S608: only columns of the whitelist and numbered parameters are put together.
     text = f"""
         SELECT event_id, trace_id, ended_at, {stratum_key(slo, places, values, "by")} AS stratum_key, weight,
@@ -148,6 +148,25 @@ def events(slo: Slo, first: date, last: date, lookback_days: int) -> tuple[str, 
         WHERE {holds(slo.where, places, values, "where")}
     """  # noqa: S608
     return text, values
+
+
+def _counted(
+    con: duckdb.DuckDBPyConnection,
+    slos: Sequence[Slo],
+    scans: Sequence[tuple[date, date, Sequence[int]]],
+    bucket: int,
+    lookback_days: int,
+) -> dict[str, pa.Table]:
+    """By the SLO's name: what the scans (first date, last one, hours or none for all) of its source find."""
+    parts: dict[str, list[pa.Table]] = {slo.name: [SCHEMA.empty_table()] for slo in slos}
+    for sharing in _sharing(slos):
+        for first, last, hours in scans:
+            text, values = cube_text(sharing, first, last, bucket, lookback_days, hours)
+            con.execute(f"CREATE OR REPLACE TEMP TABLE {CUBE} AS {text}", values)
+            for name, found in shares(con, sharing).items():
+                parts[name].append(found)
+            con.execute(f"DROP TABLE {CUBE}")
+    return {name: pa.concat_tables(found) for name, found in parts.items()}
 
 
 def _sharing(slos: Sequence[Slo]) -> list[list[Slo]]:
@@ -163,77 +182,3 @@ def _scans(dates: Iterable[date]) -> Iterator[tuple[date, date]]:
     for first, last in stretches(dates):
         for begin in range(0, (last - first).days + 1, _SCAN_DAYS):
             yield first + timedelta(days=begin), min(last, first + timedelta(days=begin + _SCAN_DAYS - 1))
-
-
-def _dimensions(slos: Sequence[Slo]) -> list[str]:
-    """What the SLOs choose and divide by."""
-    named = [[name for name, _ in (*slo.where, *slo.selected)] + [*slo.by] for slo in slos]
-    return sorted({name for names in named for name in names})
-
-
-def _cube(slos: Sequence[Slo], first: date, last: date, bucket: int, lookback_days: int) -> tuple[str, Parameters]:
-    """SQL, and its parameters, of the cube of SLOs that share a source."""
-    source = Source.of(slos[0])
-    values = source.parameters(first, last, lookback_days) | {"bucket": bucket}
-    dimensions = _dimensions(slos)
-    columns = [f"{source.column(name, f'd{at}', values)} AS d{at}" for at, name in enumerate(dimensions)]
-    places = {name: f"d{at}" for at, name in enumerate(dimensions)}
-    wanted = dict.fromkeys(holds(slo.where, places, values, f"w{number}") for number, slo in enumerate(slos))
-    text = f"""
-        SELECT second - (second % 86400) % $bucket AS start, {", ".join([*places.values(), "class", "fast_class"])},
-          count(*) AS events, CAST(sum(CAST(round(weight * {MICRO}) AS BIGINT)) AS BIGINT) AS micros,
-          sum(weight * weight) AS squares
-        FROM (
-          SELECT {", ".join(["epoch_us(ended_at) // 1000000 AS second", "weight", "class", "fast_class", *columns])}
-          FROM ({source.relation})
-        )
-        WHERE {" OR ".join(f"({each})" for each in wanted)}
-        GROUP BY ALL
-    """  # noqa: S608 - see above
-    return text, values
-
-
-def _cube_schema(columns: Iterable[str]) -> pa.Schema:
-    kinds = {"start": pa.int64(), "events": pa.int64(), "micros": pa.int64(), "squares": pa.float64()}
-    return pa.schema([(name, kinds.get(name, pa.string())) for name in columns])
-
-
-def _of_cube(con: duckdb.DuckDBPyConnection, slos: Sequence[Slo]) -> dict[str, pa.Table]:
-    """The counts of each SLO, by name. One query for all: planning one for each of a hundred took most of the time."""
-    dimensions = _dimensions(slos)
-    values: Parameters = {}
-    parts = [_part(number, slo, view, dimensions, values) for number, slo in enumerate(slos) for view in views_of(slo)]
-    same = [f"{_CUBE}.{name} IS NOT DISTINCT FROM parts.{name}" for name in _combination(dimensions)]
-    counts = [f"coalesce(sum(events) FILTER (kind = '{name}'), 0) AS {name}" for name in CLASSES]
-    micros = [f"coalesce(sum(micros) FILTER (kind = '{name}'), 0) AS {name}_micros" for name in WEIGHED]
-    text = f"""
-        WITH combinations AS (SELECT DISTINCT {", ".join(_combination(dimensions))} FROM {_CUBE}),
-        parts AS ({" UNION ALL ".join(parts)})
-        SELECT number, start, view, stratum_key, {", ".join([*counts, *micros])},
-          coalesce(sum(squares) FILTER (kind IN ('good', 'bad')), 0.0) AS weight_squares
-        FROM {_CUBE} INNER JOIN parts ON {" AND ".join(same)}
-        GROUP BY number, start, view, stratum_key
-        ORDER BY number
-    """  # noqa: S608 - see above
-    found = con.sql(text, params=values).to_arrow_table()
-    numbers = found["number"].to_numpy()
-    cuts = np.searchsorted(numbers, np.arange(len(slos) + 1))
-    rows = found.drop_columns(["number"]).cast(SCHEMA)
-    return {slo.name: rows.slice(cuts[at], cuts[at + 1] - cuts[at]) for at, slo in enumerate(slos)}
-
-
-def _combination(dimensions: Sequence[str]) -> list[str]:
-    return [*(f"d{at}" for at in range(len(dimensions))), "class", "fast_class"]
-
-
-def _part(number: int, slo: Slo, view: str, dimensions: Sequence[str], values: Parameters) -> str:
-    """SQL of the combinations that an SLO counts in a view, each with its stratum and what it counts as."""
-    places = {name: f"d{at}" for at, name in enumerate(dimensions)}
-    late = MATURED in views_of(slo)
-    kind = "fast_class" if late and view == FAST else class_of(slo, places, values, f"selected{number}")
-    return f"""
-        SELECT {number} AS number, '{view}' AS view, {stratum_key(slo, places, values, f"by{number}")} AS stratum_key,
-          {kind} AS kind, {", ".join(_combination(dimensions))}
-        FROM combinations
-        WHERE {holds(slo.where, places, values, f"where{number}")}
-    """  # noqa: S608 - see above

@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 
 from surefoot.processors.lake.schema import SLO_MINUTES
 from surefoot.processors.slo.adjustments import BudgetAdjustment, exclusions
-from surefoot.processors.slo.count import CLASSES, WEIGHED, views_of
+from surefoot.processors.slo.count import views_of
+from surefoot.processors.slo.cube import CLASSES, WEIGHED
 from surefoot.processors.slo.definition import FAST, Slo
 from surefoot.processors.slo.series import Series
 from surefoot.processors.slo.slices import slice_length

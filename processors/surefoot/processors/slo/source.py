@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from surefoot.processors.errors import QueryError
 from surefoot.processors.slo import custom
-from surefoot.processors.slo.definition import Slo
+from surefoot.processors.slo.definition import FAST, MATURED, Slo
 from surefoot.processors.slo.indicator import LATE, SQL, STRATUM, Indicator, parameters_of
 
 Parameters = dict[str, Any]
@@ -67,6 +67,17 @@ class Source:
         return self.indicator.labels == LATE
 
     @property
+    def views(self) -> tuple[str, ...]:
+        """The views that its events are counted in."""
+        return (FAST, MATURED) if self.is_late else (FAST,)
+
+    @property
+    def of_one_run(self) -> bool:
+        """Whether an event is a run with the verdicts on it, and no other run decides what it is."""
+        own = self.indicator.name != SQL and not self.indicator.repeated
+        return own and self.indicator.labels == LATE and self.indicator.population == "runs"
+
+    @property
     def relation(self) -> str:
         """SQL of its rows with all the columns that counting needs."""
         has = self._optional_columns()
@@ -84,6 +95,8 @@ class Source:
             "from_date": first,
             "to_date": last,
             "verdicts_from": first - timedelta(days=lookback_days),
+            # A part of a run, a call or a run below it, can end after it and on another date.
+            "runs_to": last + timedelta(days=lookback_days),
             "threshold_ns": self.threshold_ns,
             "threshold": self.threshold,
         }

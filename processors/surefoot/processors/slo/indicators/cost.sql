@@ -22,7 +22,7 @@ WITH subs AS (
     END AS unpriced
   FROM runs
   WHERE date >= $verdicts_from
-    AND date <= $to_date
+    AND date <= $runs_to
     AND parent_run_id IS NOT NULL
 ),
 below AS (

@@ -55,7 +55,7 @@ stopped AS (
   SELECT DISTINCT run_id
   FROM tool_calls
   WHERE date >= $verdicts_from
-    AND date <= $to_date
+    AND date <= $runs_to
     AND run_id IS NOT NULL
     AND outcome IN ('deferred', 'refused')
 )

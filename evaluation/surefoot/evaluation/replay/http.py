@@ -60,8 +60,7 @@ class _Base:
         return None if world is None or world.mode == "off" else world
 
     def _begin(self, world: World, request: Any, body: bytes) -> Call:
-        if world.mode == "record":
-            world.secrets |= world.redaction.secrets_of(_texts(request.headers.raw))
+        world.secrets |= world.redaction.secrets_of(_texts(request.headers.raw))
         name, arguments = describe(request, body, self._matching)
         return world.begin(name, arguments, kind="http", effect="unknown")
 
@@ -181,7 +180,7 @@ def describe(request: Any, body: bytes, matching: Matching) -> tuple[str, dict[s
     host = f"{url.scheme}://{url.host}{port}" if matching.host else ""
     told: dict[str, Any] = {}
     if url.query:
-        told["query"] = sorted([name, value] for name, value in url.params.multi_items())
+        told["query"] = {name: url.params.get_list(name) for name in url.params}
     if body:
         told["body"] = _body(body, request.headers.get("content-type", ""), matching.volatile)
     return f"{request.method} {host}{url.path}", told

@@ -100,6 +100,7 @@ class World:
         if self.mode == "replay":
             return self._find(name, told, kind, effect, [self._plain(name, other) for other in others])
         if effect == "irreversible" and not self.allow_irreversible:
+            self._problems.append(f"{name} is irreversible and was not called")
             raise IrreversibleError(
                 f"Recording {self.path}: {name} is irreversible and would really be called. Record with "
                 "allow_irreversible=True where that is meant, or record against a sandbox."

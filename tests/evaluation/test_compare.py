@@ -297,6 +297,32 @@ def test_variants_of_one_folder_are_compared_by_name(tmp_path: Path) -> None:
     assert read_side(f"{both}/attempts.jsonl@before").name == "attempts@before"
 
 
+def test_the_manifest_of_a_run_tells_versions_and_changed_questions(tmp_path: Path) -> None:
+    def manifest(commit: str, openai: str, expected: str) -> dict[str, object]:
+        conditions = {
+            "id": commit,
+            "commit": commit,
+            "packages": [f"openai=={openai}", "rich==14.0"],
+            "versions": {"v": {"prompt": commit}, "other": {"prompt": "x"}},
+        }
+        suite = {"tasks": [{"id": "t", "expected": expected}, {"id": "u"}], "protocol": {"k": 3, "seed": 1}}
+        return {"suite": suite, "started_at": 1.0, "provenances": {commit: conditions}}
+
+    sides = [side("v", {"t": (2, 2), "u": (2, 2)})]
+    folders = [
+        write(tmp_path / "a", sides, manifest("111", "2.1", "yes")),
+        write(tmp_path / "b", sides, manifest("222", "2.2", "no")),
+    ]
+    found = compare(*map(read_side, folders))
+    told = [(each.what, each.baseline, each.candidate) for each in found.versions]
+    assert told == [
+        ("commit", "111", "222"),
+        ("packages.openai", "2.1", "2.2"),
+        ("versions.prompt", "111", "222"),
+    ]
+    assert found.warnings == ("the question changed, not only the answer: t are defined differently",)
+
+
 def test_junit_fails_what_a_rule_named_and_survives_any_text(tmp_path: Path) -> None:
     nasty = Attempt(
         attempt_id="1",

@@ -26,8 +26,13 @@ from surefoot.processors.evidence.estimate import Interval
 from surefoot.processors.evidence.intervals import MeanMethod, mean_interval
 from surefoot.processors.evidence.types import GroupTypes, pass_hat_types, yield_types
 
-# What differs between any two runs and explains nothing.
-_NOT_VERSIONS: Final = frozenset({"started_at", "ended_at", "created_at", "run", "provenance_id", "attempts", "argv"})
+# What differs between any two runs, or follows from something else that is told.
+_NOT_VERSIONS: Final = frozenset(
+    {
+        *("id", "started_at", "ended_at", "created_at", "run", "environment_names", "suite_hash", "suite_name"),
+        *("concurrency", "budget", "k", "why"),
+    }
+)
 _METHODS: Final[tuple[MeanMethod, ...]] = ("cluster_bootstrap_percentile_exact", "betting")
 
 
@@ -285,9 +290,9 @@ def _warnings(
     if k == 1:
         said.append("k = 1: Pass^1 is the mean, and says nothing about doing it again")
     said += [text for side in (baseline, candidate) for text in _not_judged(side)]
-    hashes = [{each.suite_hash for each in side.attempts if each.suite_hash} for side in (baseline, candidate)]
-    if hashes[0] and hashes[1] and hashes[0] != hashes[1]:
-        said.append("the sides ran different suites (tasks, checkers or protocol): what changed may be the question")
+    changed = [task for task, text in baseline.tasks.items() if candidate.tasks.get(task, text) != text]
+    if changed:
+        said.append(f"the question changed, not only the answer: {', '.join(changed[:20])} are defined differently")
     return said
 
 
@@ -300,4 +305,7 @@ def _not_judged(side: Side) -> list[str]:
     told = [f"{number} that {what}" for what, of in counts.items() if (number := sum(map(of, runs)))]
     if side.lost:
         told.append(f"{side.lost} that never ended")
-    return [f"{side.name} has attempts that count nowhere: {', '.join(told)}"] if told else []
+    said = [f"{side.name} has attempts that count nowhere: {', '.join(told)}"] if told else []
+    if side.conditions > 1:
+        said.append(f"{side.name} was made under {side.conditions} different conditions; the last ones are shown")
+    return said

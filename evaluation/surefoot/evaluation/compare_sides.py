@@ -28,6 +28,8 @@ class Side:
     attempts: tuple[Attempt, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
     lost: int = 0  # attempts that began and never ended
+    conditions: int = 1  # under how many different ones attempts were made
+    tasks: Mapping[str, str] = field(default_factory=dict)  # how each task is defined, where the source tells
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +66,45 @@ def read_side(source: str) -> Side:
     if not variant and len(there) > 1:
         raise CompareError(f"Comparing {path}: it has the variants {', '.join(there)}; name one: {path}@{there[0]}")
     variant = variant or there[0]
+    attempts = tuple(attempt for attempt in records.finished if attempt.variant == variant)
+    ids = {attempt.provenance_id for attempt in attempts if attempt.provenance_id is not None}
+    manifest = _manifest(path)
     return Side(
         name=f"{path.name if path.is_dir() else path.stem}@{variant}",
-        attempts=tuple(attempt for attempt in records.finished if attempt.variant == variant),
-        provenance=_provenance(path, variant),
+        attempts=attempts,
+        provenance=_provenance(manifest, ids, variant),
+        conditions=len(ids) or 1,
+        tasks=_tasks(manifest),
         lost=sum(attempt.variant == variant for attempt in (*records.open, *records.lost)),
     )
 
 
-def _provenance(path: Path, variant: str) -> Mapping[str, Any]:
+def _manifest(path: Path) -> Mapping[str, Any]:
     file = path / MANIFEST if path.is_dir() else path.parent / MANIFEST
-    if not file.exists():
-        return {}
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     except ValueError as error:
         raise CompareError(f"Reading {file}: it is no JSON ({error}); restore it, or remove it.") from error
-    if not isinstance(found, dict):
-        return {}
-    of_variants = found.get("variants")
-    if isinstance(of_variants, dict) and variant in of_variants:
-        found = {**found, "variants": of_variants[variant]}
-    return found
+    return found if isinstance(found, dict) else {}
+
+
+def _provenance(manifest: Mapping[str, Any], ids: set[str], variant: str) -> dict[str, Any]:
+    """Return the conditions of the variant's attempts: the last ones, where a run was continued under others."""
+    suite = manifest.get("suite") or {}
+    if "provenances" not in manifest:
+        return dict(manifest)
+    of_these = [found for key, found in manifest["provenances"].items() if key in ids or not ids]
+    last = dict(of_these[-1]) if of_these else {}
+    last["versions"] = (last.get("versions") or {}).get(variant)
+    packages = (str(each).partition("==") for each in last.get("packages") or ())
+    last["packages"] = {name: version for name, _, version in packages}
+    protocol = suite.get("protocol") or {}
+    return {**last, "agent": suite.get("agent"), "protocol": protocol}
+
+
+def _tasks(manifest: Mapping[str, Any]) -> dict[str, str]:
+    tasks = (manifest.get("suite") or {}).get("tasks") or ()
+    return {str(task["id"]): json.dumps(task, sort_keys=True) for task in tasks}
 
 
 def judged(attempt: Attempt) -> bool:

@@ -111,7 +111,19 @@ def _explain_view(slo: SloReport, stratum: StratumReport, computed_at: float) ->
         out.print(_tier(tier))
     if not stratum.tiers:
         _say("No tier alerts from this view.")
+    _say(*_left_out(slo, stratum))
     _say(*_more(slo, stratum, computed_at))
+
+
+def _left_out(slo: SloReport, stratum: StratumReport) -> Iterator[str]:
+    """What a period of a day or a few has no room for."""
+    from surefoot.processors.slo.windows import WINDOWS
+
+    shown = {window.window for window in stratum.windows[:-1]}
+    missing = [name for name in WINDOWS if name not in shown]
+    if missing:
+        names = " and ".join(missing)
+        yield f"The period is {slo.period}: windows of {names}, and tiers that look back so long, are left out."
 
 
 def _where_it_ends(slo: SloReport, computed_at: float) -> Iterator[str]:

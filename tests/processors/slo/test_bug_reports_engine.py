@@ -207,9 +207,8 @@ def test_slogen_41_a_steady_burn_is_told_by_every_window_and_the_time_it_leaves(
     assert left < 0
     assert roll_up.time_to_exhaustion_seconds is None  # spent already
     healthy = judged(tables, settings, [*quiet, *quiet_again()])
-    left, lasts = healthy.strata[0].error_budget_remaining_ratio, healthy.strata[0].time_to_exhaustion_seconds
-    assert left is not None
-    assert lasts == pytest.approx(left * 28 * DAY / 2.0)
+    counts, lasts = healthy.strata[0].windows[-1].counts, healthy.strata[0].time_to_exhaustion_seconds
+    assert lasts == pytest.approx((0.01 * (counts.good + counts.bad) - counts.bad) / 48 * DAY)
 
 
 def quiet_again() -> list[Row]:

@@ -134,6 +134,42 @@ def test_a_calendar_month_begins_at_midnight_where_it_says(tables: Tables, setti
     assert step(SloEngine(tables.lake, settings), late).strata[0].state == "no_data"
 
 
+def test_a_daily_budget_resets_at_local_midnight_and_looks_back_no_further(tables: Tables, settings: Settings) -> None:
+    """Two days in New York, the second of which, 8 March 2026, has 23 hours."""
+    calendar = {"startTime": "2026-01-01 00:00:00", "timeZone": "America/New_York"}
+    slo(settings, 0.9, duration="1d", isRolling=False, calendar=calendar)
+    begin = datetime(2026, 3, 8, 5, 0, tzinfo=UTC).timestamp()
+    end = datetime(2026, 3, 9, 4, 0, tzinfo=UTC).timestamp()
+    bad = [run(n, NOW - begin + 60 - n, "error") for n in range(50)]  # the last minute of the 7th
+    good = [run(100 + n, NOW - begin - 3600 * n) for n in range(23)]
+    tables.hold(runs=[*bad, *good, run(999, NOW - end, "error")])
+    engine = SloEngine(tables.lake, settings)
+    before = step(engine, begin - 1)
+    assert (before.strata[0].windows[-1].counts, before.strata[0].state) == (Counts(bad=50), "burning_page")
+    first = step(engine, begin)
+    assert (first.period_start, first.strata[0].windows[-1].counts) == (begin, Counts(good=1))
+    assert first.strata[0].error_budget_remaining_ratio == 1.0
+    assert first.strata[0].windows[0].counts == Counts(good=1, bad=50)  # windows of alerts do not stop at midnight
+    assert step(engine, end - 1).strata[0].windows[-1].counts == Counts(good=23)
+    assert step(engine, end).strata[0].windows[-1].counts == Counts(bad=1)
+    # Nothing is of a day or longer but the period, so no two windows have one name.
+    assert [window.window for window in first.strata[0].windows] == ["5m", "30m", "1h", "2h", "6h", "1d"]
+    assert [(tier.name, tier.factor) for tier in first.strata[0].tiers] == [("page_fast", 2.0), ("page_slow", 2.0)]
+    assert step(SloEngine(tables.lake, settings), end) == step(engine, end)
+
+
+def test_what_lasts_is_told_in_days_like_the_last_one(tables: Tables, settings: Settings) -> None:
+    """On the second day of a month half of the budget is left; days like the first one use that up in one day."""
+    calendar = {"startTime": "2026-01-01 00:00:00", "timeZone": "UTC"}
+    slo(settings, 0.9, duration="1M", isRolling=False, calendar=calendar)
+    now = datetime(2026, 3, 2, tzinfo=UTC).timestamp()
+    failed = [run(n, NOW - now + 60 * (n + 1), "error" if n < 5 else "ok") for n in range(100)]
+    tables.hold(runs=failed)
+    roll_up = step(SloEngine(tables.lake, settings), now).strata[0]
+    assert roll_up.error_budget_remaining_ratio == 0.5
+    assert roll_up.time_to_exhaustion_seconds == DAY
+
+
 def minutes_of(tables: Tables, defined: Slo, rows: list[Row]) -> Minutes:
     tables.hold(runs=rows)
     with tables.lake.connect() as con:

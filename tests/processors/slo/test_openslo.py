@@ -148,7 +148,7 @@ WRONG = {
     ),
     "bad window": ("duration: 28d", "duration: 28 days", 9, "spec.timeWindow[0].duration", "'28 days'", "write 28d"),
     "month": ("duration: 28d", "duration: 1M", 9, "spec.timeWindow[0].duration", "no fixed length", "in days"),
-    "too short": ("duration: 28d", "duration: 3d", 9, "spec.timeWindow[0].duration", "between 4d", "write 28d"),
+    "too short": ("duration: 28d", "duration: 23h", 9, "spec.timeWindow[0].duration", "between 1d", "write 28d"),
     "too long": ("duration: 28d", "duration: 9999999w", 9, "spec.timeWindow[0].duration", "366d", "write 28d"),
     "a number as window": ("duration: 28d", "duration: 28", 9, "spec.timeWindow[0].duration", "found 28", "quotes"),
     "a calendar of a window that rolls": (

@@ -218,7 +218,7 @@ WRONG = {
     ),
     "a calendar that is too long": ("slo", "1M", "2Y", 13, "spec.timeWindow[0].duration", "366d", "write 28d"),
     "a calendar without end": ("slo", "1M", f"{10**9}Y", 13, "spec.timeWindow[0].duration", "366d", "write 28d"),
-    "a calendar that is too short": ("slo", "1M", "3d", 13, "spec.timeWindow[0].duration", "between 4d", "write 28d"),
+    "a calendar that is too short": ("slo", "1M", "12h", 13, "spec.timeWindow[0].duration", "between 1d", "write 28d"),
     "a window of zero": ("slo", "1M", "0M", 13, "spec.timeWindow[0].duration", "above 0", "write 28d"),
     "a zone with a typing error": (
         "slo", "Europe/Berlin", "Europe/Berln", 17, "spec.timeWindow[0].calendar.timeZone", "IANA", "Europe/Berlin?",

@@ -163,16 +163,17 @@ def test_a_stratum_of_a_query_needs_its_column(tmp_path: Path) -> None:
     assert own(tmp_path, QUERY.replace("task_class,", "strata,"), *by) == []
 
 
-def test_a_policy_that_looks_back_longer_than_the_period_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("period", ["5d", "7d"])
+def test_a_policy_that_looks_back_as_long_as_the_period_is_refused(period: str, tmp_path: Path) -> None:
     files = {**FILES, "condition": FILES["condition"].replace("60m", "7d")}
     week = files["slo"][files["slo"].index("    - duration") : files["slo"].index("  indicatorRef")]
-    files["slo"] = files["slo"].replace(week, "    - duration: 5d\n      isRolling: true\n")
+    files["slo"] = files["slo"].replace(week, f"    - duration: {period}\n      isRolling: true\n")
     write(tmp_path, files)
     loaded = load_slos(tmp_path)
     assert loaded.slos == []
     (problem,) = loaded.problems
     assert problem.path == "spec.alertPolicies[0]"
-    assert "looks back 7d, and the window of the SLO is 5d" in problem.what
+    assert f"looks back 7d, and the window of the SLO is {period}" in problem.what
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from surefoot.processors.slo.definition import Alerting, TierSpec, error_budget
 from surefoot.processors.slo.report import Counts
-from surefoot.processors.slo.windows import seconds
+from surefoot.processors.slo.windows import DAY, seconds
 
 PAGE: Final = "page"
 TICKET: Final = "ticket"
@@ -48,6 +48,9 @@ _TIERS: Final = (
 )
 # The slowest tier of 28 days. Over shorter periods the shares alone would alert on burn that the budget sustains.
 _LOWEST_FACTOR: Final = Decimal(28) / 30
+# Of a page where the period is a day or a few: nobody gets up for a budget that nearly lasts until midnight.
+_LOWEST_PAGE_FACTOR: Final = Decimal(2)
+_FEW_DAYS: Final = 4 * DAY
 
 
 def tiers_for(period: str | int, objective: float, alerting: Alerting | None = None) -> list[Tier]:
@@ -56,8 +59,9 @@ def tiers_for(period: str | int, objective: float, alerting: Alerting | None = N
     The nominal factor is the share of the budget x period / long window: 13.44, 5.6, 2.8 and 0.9333 over 28 days. The
     greatest burn rate there can be is 1 / (1 - objective), so at 90 % a factor of 13.44 never burns. The factor is
     therefore at most reach / (1 - objective), by default that of an outage of half of all events, yet not below 1, at
-    which the budget is just sustained; nor is a default tier's below 0.9333, whatever the period. Tiers of an
-    AlertPolicy replace the default ones and are made reachable in the same way.
+    which the budget is just sustained; nor is a default tier's below 0.9333, whatever the period, or a page's below 2
+    where the period is shorter than 4 days. A default tier that looks back as long as the period, or longer, is left
+    out. Tiers of an AlertPolicy replace the default ones and are made reachable in the same way.
     """
     alerting = alerting or Alerting()
     if alerting.tiers:
@@ -67,9 +71,12 @@ def tiers_for(period: str | int, objective: float, alerting: Alerting | None = N
     length = seconds(period) if isinstance(period, str) else period
     tiers = []
     for name, severity, long_window, short_window, share in _TIERS:
+        if seconds(long_window) >= length:
+            continue
         nominal = share * length / seconds(long_window)
         spec = TierSpec(name, severity, long_window, short_window, float(nominal))
-        tiers.append(_tier(spec, nominal, _LOWEST_FACTOR, objective, alerting.reach))
+        lowest = _LOWEST_PAGE_FACTOR if severity == PAGE and length < _FEW_DAYS else _LOWEST_FACTOR
+        tiers.append(_tier(spec, nominal, lowest, objective, alerting.reach))
     return tiers
 
 

@@ -21,7 +21,7 @@ from surefoot.processors.slo.minutes import OTHER, ROLL_UP, Minutes
 from surefoot.processors.slo.periods import window_at
 from surefoot.processors.slo.report import BudgetPoint, Counts, SloReport, StratumReport, TierReport, WindowReport
 from surefoot.processors.slo.series import Amounts, Series
-from surefoot.processors.slo.windows import WINDOWS, seconds, window_seconds
+from surefoot.processors.slo.windows import DAY, seconds, window_seconds, windows_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,7 @@ def judge(
     times = _times(slo, now, now - lag, scale)
     severities = _severities(slo, view)
     keys = [key for key in minutes.strata(view) if key == ROLL_UP or _has_events(minutes.series(key, view), times)]
-    tiers = burn.tiers_for(slo.period_seconds, slo.objective, slo.alerting)
-    tiers = [tier for tier in tiers if tier.severity in severities]
+    tiers = [tier for tier in tiers_of(slo) if tier.severity in severities]
     strata = [_stratum(slo, key, minutes.series(key, view), times, tiers, len(keys), failed or stale) for key in keys]
     return SloReport(
         slo=slo.name,
@@ -83,6 +82,13 @@ def judge(
         watermark_stale=stale,
         problem=failed or _problem(slo, strata[0].windows[-1].counts),
     )
+
+
+def tiers_of(slo: Slo) -> list[burn.Tier]:
+    """Its tiers. The longest day of a calendar lasts 25 hours, and yet it has no tier of a day."""
+    tiers = burn.tiers_for(slo.period_seconds, slo.objective, slo.alerting)
+    known = windows_within(slo.period)
+    return [tier for tier in tiers if slo.alerting.tiers or tier.long_window in known]
 
 
 def period_bounds(slo: Slo, until: float, scale: float) -> tuple[float, float]:
@@ -124,7 +130,9 @@ def _stratum(
 ) -> StratumReport:
     budget = error_budget(slo.objective)
     asked = {name for tier in tiers for name in (tier.long_window, tier.short_window)}
-    amounts = {name: _amounts(series, name, times) for name in sorted({*WINDOWS, *asked}, key=seconds)}
+    amounts = {
+        name: _amounts(series, name, times) for name in sorted({*windows_within(slo.period), *asked}, key=seconds)
+    }
     period = series.amounts(times.after, times.until, whole_slices=times.calendar is not None)
     windows = [_window(name, found, budget) for name, found in [*amounts.items(), (slo.period, period)]]
     last = series.last_event(times.until)
@@ -150,7 +158,7 @@ def _stratum(
         interval_high=high,
         state=_state(period, budget, decided, frozen_by is not None),
         budget_remaining_low=_remaining(period.good, period.bad + period.unlabelled, budget),
-        time_to_exhaustion_seconds=_exhaustion(remaining, burn_of(amounts["1d"], budget), times.period_seconds),
+        time_to_exhaustion_seconds=_exhaustion(period, _amounts(series, "1d", times), budget, times.scale),
         overdispersion=hourly.dispersion.correlation,
         overdispersion_n=hourly.dispersion.hours,
         consecutive_bad=tail.bad,
@@ -212,11 +220,15 @@ def _remaining(good: int, bad: int, budget: Decimal) -> float | None:
     return burn.budget_remaining(bad, good + bad, budget)
 
 
-def _exhaustion(remaining: float | None, burn_rate: float | None, period_seconds: float) -> float | None:
-    """Until nothing is left, were the last day's burn to go on and traffic as it was."""
-    if not remaining or remaining < 0 or not burn_rate:
+def _exhaustion(period: Amounts, day: Amounts, budget: Decimal, scale: float) -> float | None:
+    """How many days like the last one use up the bad events that are still allowed.
+
+    Never by way of the period's length: a calendar's has just begun, and a service may be younger than its period.
+    """
+    left = (period.good + period.bad) * budget / period.unit - Decimal(period.bad) / period.unit
+    if left <= 0 or not day.bad:
         return None
-    return remaining * period_seconds / burn_rate
+    return float(left * day.unit / day.bad) * window_seconds(DAY, scale)
 
 
 def _history(slo: Slo, series: Series, times: _Times) -> Iterator[BudgetPoint]:

@@ -170,12 +170,12 @@ def _check_slo(folder: Folder, entry: Entry, document: documents.SloDocument) ->
 
 
 def _check_fits(folder: Folder, spec: documents.SloSpec, item: PolicyItem, path: Steps) -> Iterator[Refused]:
-    """A tier looks back no further than the period; what is unknown yet has been told elsewhere."""
+    """A tier looks back less than the period, whose name its window would have; what is unknown yet has been told elsewhere."""
     found = _condition_of(folder, item)
     duration = spec.time_window[0].duration
     if found is None or duration[-1] in "MQY" or found.condition.lookback_window[-1] in "MQY":
         return
-    if seconds(found.condition.lookback_window) > seconds(duration):
+    if seconds(found.condition.lookback_window) >= seconds(duration):
         what = f"its condition looks back {found.condition.lookback_window}, and the window of the SLO is {duration}"
         yield Refused(path, what, "look back less in the condition, or choose a longer window")
 

@@ -191,7 +191,7 @@ def _check_window(window: documents.TimeWindow) -> Iterator[Refused]:
         rough = seconds(text) if calendar is None else longest_seconds(calendar)
         longest += 3600 if calendar is not None else 0  # clocks that change
     if not seconds(SHORTEST_PERIOD) <= rough <= longest:
-        what = f"{text!r} is not between {SHORTEST_PERIOD} (the longest alert window is 3d) and {LONGEST_PERIOD}"
+        what = f"{text!r} is not between {SHORTEST_PERIOD} and {LONGEST_PERIOD}"
         yield Refused(path, what, "write 28d")
 
 

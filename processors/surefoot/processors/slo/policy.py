@@ -17,7 +17,7 @@ from surefoot.processors.slo.definition import error_budget
 from surefoot.processors.slo.openslo_rules import Refused
 from surefoot.processors.slo.refusals import parse
 from surefoot.processors.slo.report import ActionReport, SloReport, StratumReport
-from surefoot.processors.slo.windows import WINDOWS, seconds
+from surefoot.processors.slo.windows import seconds, windows_within
 from surefoot.processors.suggestions import suggestion
 
 KIND: Final = "ErrorBudgetPolicy"
@@ -301,8 +301,8 @@ def _check_burn(
     burn: Burn, path: tuple[str | int, ...], chosen: Mapping[str, tuple[str, float, str]]
 ) -> Iterator[Refused]:
     for name, (_, objective, period) in chosen.items():
-        if burn.window not in (*WINDOWS, period):
-            known = ", ".join((*WINDOWS, period))
+        if burn.window not in (*windows_within(period), period):
+            known = ", ".join((*windows_within(period), period))
             yield Refused((*path, "window"), f"{name} has no window {burn.window}", f"write one of {known}")
         highest = float(1 / error_budget(objective))
         if burn.above >= highest:

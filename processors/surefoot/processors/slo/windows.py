@@ -22,8 +22,8 @@ _UNITS: Final = {"m": MINUTE, "h": 3600, "d": DAY, "w": 7 * DAY}
 # Of the burn-rate tiers; the period comes after them.
 WINDOWS: Final = ("5m", "30m", "1h", "2h", "6h", "1d", "3d")
 
-# The longest alert window must fit, and runs are kept 400 days.
-SHORTEST_PERIOD: Final = "4d"
+# Shorter ones would hold no alert window that tells anything; runs are kept 400 days.
+SHORTEST_PERIOD: Final = "1d"
 LONGEST_PERIOD: Final = "366d"
 
 
@@ -34,6 +34,17 @@ def seconds(duration: str) -> int:
     if match is None:
         raise ValueError(f"{duration!r} is not a duration such as 5m, 6h, 28d or 4w")
     return int(match[1]) * _UNITS[match[2]]
+
+
+@lru_cache(maxsize=1024)
+def windows_within(period: str) -> tuple[str, ...]:
+    """Those of ``WINDOWS`` that are shorter than a period, as it is written: ``28d``, or ``1M`` of a calendar.
+
+    One as long would have the period's name, and of a calendar's other numbers.
+    """
+    if period[-1] in "MQY":
+        return WINDOWS
+    return tuple(name for name in WINDOWS if seconds(name) < seconds(period))
 
 
 def bucket_seconds(scale: float) -> int:

@@ -23,11 +23,11 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "graders.md"
 
 
-def surefoot(home: Path, *arguments: str, answers: str = "") -> tuple[int, str, str]:
+def surefoot(home: Path, *arguments: str, sends: bool = False, answers: str = "") -> tuple[int, str, str]:
     """Exit code, output and errors. What sends to a collector is a process of its own, the rest runs in this one."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("SUREFOOT_", "OTEL_"))}
     clean["SUREFOOT_HOME"] = str(home / "home")
-    if arguments[0] == "import" or arguments[1] == "adjudicate":
+    if sends:
         done = subprocess.run(
             [*SUREFOOT, *arguments], cwd=home, env=clean, input=answers, capture_output=True, text=True, check=False
         )
@@ -56,7 +56,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if words[0] == "python":
             subprocess.run([sys.executable, *words[1:]], cwd=folder, check=True)
             continue
-        code, out, err = surefoot(folder, *words[1:])
+        code, out, err = surefoot(folder, *words[1:], sends=words[1] == "import" or words[2] == "adjudicate")
         assert (code, [line.rstrip() for line in out.splitlines() if line.strip()]) == (
             0,
             [line.rstrip() for line in expected.splitlines()],
@@ -95,7 +95,8 @@ def test_the_same_answers_twice_and_a_contradiction(home: Path) -> None:
 def test_a_person_is_asked_and_may_replace_an_answer(home: Path) -> None:
     first, second = [line.split(",") for line in (home / "sheet.csv").read_text().splitlines()[1:3]]
     (home / "asked.csv").write_text(f"run_id,verdict,comment\n{first[0]},,\n{second[0]},,\n")
-    code, out, err = surefoot(home, "grade", "adjudicate", "asked.csv", "--ask", "--replace", answers="what\nu\nq\n")
+    command = ("grade", "adjudicate", "asked.csv", "--ask", "--replace")
+    code, out, err = surefoot(home, *command, sends=True, answers="what\nu\nq\n")
     assert code == 0, err
     assert "asked.csv: 1 verdicts stored (1 unresolved), 0 were there already, 1 without an answer" in out
     assert (home / "asked.csv").read_text().splitlines()[1] == f"{first[0]},unresolved,"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from surefoot.processors.evidence.grading.agreement import Confusion, agreement
+from surefoot.processors.evidence.grading.agreement import Confusion, agreement, kappa
 from surefoot.processors.evidence.types import EvidenceInputError
 
 
@@ -52,6 +53,18 @@ def test_all_agree_on_one_verdict() -> None:
     assert "unacceptable" in (found.false_accept.reason or "")
     assert found.false_reject.value == 0
     assert found.youden.value is None
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("accepted", [29.7, 100 / 3, 0.9 * 70, 12.1])
+def test_kappa_of_weighted_full_agreement_is_a_number(accepted: float) -> None:
+    found = kappa(np.array([[accepted, 0.0], [0.0, 70 - accepted]]), 70, 0.95)
+    assert found.value == pytest.approx(1)
+    low, high = found.intervals[0].low, found.intervals[0].high
+    assert low is not None
+    assert high is not None
+    assert low <= high
+    assert low == pytest.approx(1, abs=1e-6)
 
 
 def test_all_agree_on_both_verdicts() -> None:

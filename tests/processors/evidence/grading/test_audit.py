@@ -146,7 +146,7 @@ def test_bounds_cover_also_when_a_task_fools_the_grader_each_time() -> None:
     """A tenth of the tasks is never done; of a quarter of those the grader accepts every run."""
     random = np.random.default_rng(20260916)
     covered = {"outcome_yield": 0, "strict_repeated_success_at_k": 0}
-    replications = 60
+    replications = 15  # of 200 in each of four populations none failed (docs/graders.md)
     for _ in range(replications):
         good = np.where(random.random(300) < 0.9, 3, 0)
         fooled = (good == 0) & (random.random(300) < 0.25)
@@ -167,8 +167,9 @@ def test_bounds_cover_also_when_a_task_fools_the_grader_each_time() -> None:
             {"n": 3, "c": c, "groups": int(size), "task_class": "reconcile"} for c, size in enumerate(sizes) if size
         ]
         counted = Counted.of(published(counts).evidence, 3)
+        grader = measured([classes])
         for name in covered:
-            found = bounds_behind(counted, name, "lower", 0.95, measured([classes]))
+            found = bounds_behind(counted, name, "lower", 0.95, grader)
             assert found is not None
             assert found.low is not None
             covered[name] += found.low <= 0.9

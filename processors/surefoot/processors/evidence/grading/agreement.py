@@ -127,8 +127,9 @@ def kappa(table: np.ndarray, runs: int, confidence: float, undefined: str | None
     if np.isclose(shares.sum(axis=0) @ shares.sum(axis=1), 1):
         why = f"grader and adjudication gave one and the same verdict on all {runs} runs: chance would do that, too"
         return _estimate("kappa", None, runs, definition, why, ())
-    found = cohens_kappa(table)
-    value, error = float(found.kappa), float(found.std_kappa)
+    with np.errstate(invalid="ignore"):  # of full agreement the variance is 0, or a rounding error below it
+        found = cohens_kappa(table)
+    value, error = float(found.kappa), float(np.sqrt(max(0.0, float(found.var_kappa))))
     spread = float(stats.norm.isf((1 - confidence) / 2)) * error
     note = f"large-sample, standard error {error:.6f}"
     interval = Interval(

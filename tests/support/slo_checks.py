@@ -129,7 +129,7 @@ def check_stratum(
     pages: int,
 ) -> None:
     promise, bucket, view = promise_of(slo, scale), max(1, round(60 * scale)), report.view
-    assert [window.window for window in stratum.windows] == [*reference.WINDOWS, report.period]
+    assert [window.window for window in stratum.windows] == [*promise.windows, report.period]
     for window in stratum.windows[:-1]:
         length = reference.WINDOWS[window.window] * scale
         check_window(window, reference.window(events, length, until, bucket, view, promise), promise)

@@ -261,6 +261,14 @@ class Promise:
     slicing: tuple[str, int, Fraction] | None = None  # method, seconds, target
     views: tuple[str, ...] = ("fast",)
 
+    @property
+    def windows(self) -> list[str]:
+        """Those shorter than the period as it is written: a calendar's day is a day even if it has 25 hours."""
+        period = self.period
+        if self.calendar is not None and self.calendar[2] == "d":
+            period = self.calendar[1] * 86400
+        return [name for name, length in WINDOWS.items() if length < period]
+
 
 @dataclass
 class Amount:
@@ -367,13 +375,15 @@ def remaining(good: Fraction, bad: Fraction, objective: Fraction) -> Fraction | 
     return (allowed - bad) / allowed
 
 
-def factor(share: Fraction, long_window: str, period: int, objective: Fraction) -> Fraction:
+def factor(share: Fraction, long_window: str, period: int, objective: Fraction, severity: str) -> Fraction:
     nominal = share * period / WINDOWS[long_window]
     highest = Fraction(1, 2) / (1 - objective)
     if highest < 1:
         highest = Fraction(1)
     if nominal < Fraction(28, 30):
         nominal = Fraction(28, 30)
+    if severity == "page" and period < 4 * 86400 and nominal < 2:
+        nominal = Fraction(2)
     return min(nominal, highest)
 
 
@@ -411,8 +421,8 @@ def decisions(
     severities = ["page", "ticket"] if len(promise.views) == 1 else ["page"] if view == "fast" else ["ticket"]
     found = {}
     for name, severity, long_window, short_window, share in TIERS:
-        if severity in severities:
-            limit = factor(share, long_window, promise.period, promise.objective)
+        if severity in severities and long_window in promise.windows:
+            limit = factor(share, long_window, promise.period, promise.objective, severity)
             long, short = (
                 window(events, WINDOWS[name], until, length, view, promise) for name in (long_window, short_window)
             )

@@ -170,7 +170,7 @@ def _check_slo(folder: Folder, entry: Entry, document: documents.SloDocument) ->
 
 
 def _check_fits(folder: Folder, spec: documents.SloSpec, item: PolicyItem, path: Steps) -> Iterator[Refused]:
-    """A tier looks back less than the period, whose name its window would have; what is unknown yet has been told elsewhere."""
+    """A tier looks back less than the period, whose name its window would have. What is unknown was told elsewhere."""
     found = _condition_of(folder, item)
     duration = spec.time_window[0].duration
     if found is None or duration[-1] in "MQY" or found.condition.lookback_window[-1] in "MQY":

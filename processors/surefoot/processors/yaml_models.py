@@ -118,6 +118,8 @@ def parse_model(text: str, model: type[M], name: str) -> M:
         return model.model_validate(data)
     except DocumentError as error:
         raise FileError(_line(name, error.line, error.path, error.what, error.remedy)) from error
+    except RecursionError as error:
+        raise FileError(_line(name, 1, (), "nested too deeply", "write it flat")) from error
     except json.JSONDecodeError as error:
         raise FileError(_line(name, error.lineno, (), f"not JSON: {error.msg}", "see the place before it")) from error
     except ValidationError as error:

@@ -89,7 +89,8 @@ def test_any_change_revokes_and_the_field_is_named(what: str) -> None:
     changes, expected = REVOKED[what]
     decision = decide(profile(GOOD, **changes))
     assert not decision.cleared
-    assert [reason.what for reason in decision.reasons] == [expected]
+    assert expected in [reason.what for reason in decision.reasons]
+    assert {reason.code for reason in decision.reasons} == {"revoked"}
     assert decision.answer == "ask a human"
 
 
@@ -224,10 +225,9 @@ def test_an_error_budget_never_widens() -> None:
 
 def test_a_review_that_is_due_is_told() -> None:
     late = date(2026, 12, 1)
-    assert decide(profile(GOOD, review_date="2026-11-30"), late).notes == [
-        "the profile's review was due on 2026-11-30: ops should renew it"
-    ]
-    assert decide(profile(GOOD), late).notes == []
+    (first, *_) = decide(profile(GOOD, review_date="2026-11-30"), late).notes
+    assert first == "the profile's review was due on 2026-11-30: ops should renew it"
+    assert not any("review" in note for note in decide(profile(GOOD), late).notes)
 
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
 
 from support.profiles import count, profile
 from surefoot.processors.evidence.changes import changes
+from surefoot.processors.evidence.profile import Profile
+from surefoot.processors.evidence.template import Selection
 
 GOOD = [count(3, 3, 99), count(3, 2, 1)]
 
@@ -61,3 +64,21 @@ def test_numbers_that_moved_are_told_and_revoke_nothing() -> None:
     assert moved["non_equivalent_repeated_failure_rate"].apart is False
     assert moved["autonomous_coverage"].apart is None
     assert not found.revokes
+
+
+def test_other_work_revokes_and_another_sample_of_it_does_not() -> None:
+    made = profile(GOOD)
+
+    def chosen(environments: dict[str, int] | None = None, **where: str) -> Profile:
+        selection = Selection(since=date(2026, 9, 1), where=where)
+        update = {"selection": selection, "environments": environments or {"staging": 300}}
+        return made.model_copy(update={"evidence": made.evidence.model_copy(update=update)})
+
+    first = chosen(run_group="r1", task_class="reconcile")
+    again = changes(first, chosen(run_group="r2", task_class="reconcile"))
+    assert not again.revokes
+    assert [one.field for one in again.other] == ["evidence.selection.where.run_group"]
+    for other in (chosen(run_group="r1"), chosen({"production": 300}, run_group="r1", task_class="reconcile")):
+        assert changes(first, other).revokes
+    hard = profile([*GOOD, count(3, 1, 5, consequence_class="irreversible")])
+    assert [one.field for one in changes(hard, made).revoking] == ["evidence.strata"]

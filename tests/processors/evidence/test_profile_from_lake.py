@@ -187,3 +187,34 @@ def test_the_same_evidence_gives_the_same_numbers(tables: Tables) -> None:
     hold(tables, three("a", "ppp"), three("b", "pfp"))
     first = built(tables)
     assert built(tables) == first
+
+
+def test_a_task_of_two_groups_is_not_two_tasks(tables: Tables) -> None:
+    again = [run(f"a2-{number}", "a", number, run_group="r2") for number in range(3)]
+    hold(tables, three("a", "ppp"), three("b", "ppp"), (again, []))
+    with pytest.raises(BuildError, match="1 tasks are in more than one group each, such as a"):
+        built(tables)
+    assert built(tables, where={"run_group": "r1"}).evidence.groups == 2
+
+
+def test_runs_of_two_agents_are_refused(tables: Tables) -> None:
+    hold(tables, three("a", "ppp", agent_name="first"), three("b", "ppp", agent_name="second"))
+    with pytest.raises(BuildError, match="2 agents: first, second"):
+        built(tables)
+    assert built(tables, where={"agent_name": "first"}).evidence.groups == 1
+
+
+def test_runs_that_were_done_again_are_counted(tables: Tables) -> None:
+    runs, told = three("a", "pfp")
+    again = run("a-again", "a", 1)
+    hold(tables, (runs, told), ([again], [verdict("a-again", "pass")]))
+    assert built(tables).evidence.tally.same_number == 2
+
+
+@pytest.mark.parametrize(
+    ("environment", "production"),
+    [("production-eu", 3), ("Prod", 3), ("live", 3), ("pre-production", 0), ("nonprod", 0), ("delivery", 0)],
+)
+def test_which_environments_are_production(tables: Tables, environment: str, production: int) -> None:
+    hold(tables, three("a", "ppp", environment=environment))
+    assert built(tables).evidence.tally.production == production

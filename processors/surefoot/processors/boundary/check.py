@@ -16,12 +16,13 @@ from surefoot.processors.boundary.claim import claim
 from surefoot.processors.boundary.definition import LADDER, Boundary
 from surefoot.processors.boundary.gates import GateResult, check_gate
 from surefoot.processors.boundary.slo_actions import SloAction
+from surefoot.processors.boundary.soundness import remarks, unsound
 from surefoot.processors.boundary.validity import differences_from
 from surefoot.processors.evidence.changes import shown
 from surefoot.processors.evidence.grading.decision_grade import too_coarse
 from surefoot.processors.evidence.grading.propagation import OF_THE_OUTCOME
 from surefoot.processors.evidence.multiplicity import multiplicity
-from surefoot.processors.evidence.profile import Profile, is_intact
+from surefoot.processors.evidence.profile import Profile
 from surefoot.processors.evidence.template import Mode
 
 Answer = Literal["proceed", "verify", "ask a human", "refuse"]
@@ -99,7 +100,7 @@ def check_boundary(profile: Profile, boundary: Boundary, today: date, actions: S
         gates=gates,
         joint_rule=_joint(boundary),
         claim=claim(profile, boundary.allowed_mode),
-        notes=_notes(profile, today),
+        notes=[*_notes(profile, today), *remarks(profile, boundary)],
     )
 
 
@@ -115,8 +116,7 @@ def _about_the_profile(profile: Profile, boundary: Boundary, today: date) -> lis
             f"the joint rule was declared on {boundary.joint_rule.declared}, after the first run began ({began[:10]})"
         )
         found.append(Reason("declared_late", what, mode))
-    if not is_intact(profile):
-        found.append(Reason("edited", "the profile was edited after it was built: its content hash does not fit", mode))
+    found += [Reason(code, what, mode) for code, what in unsound(profile, boundary)]
     found += [
         Reason("revoked", f"{one.field}: the boundary says {shown(one.before)}, the profile {shown(one.after)}", mode)
         for one in differences_from(boundary.validity, profile)

@@ -57,6 +57,10 @@ class Gate(Part):
             )
         if self.method is not None and self.method not in METHODS:
             raise refusal(f"there is no method {self.method!r}", suggestion(self.method, METHODS), "method")
+        if self.bound == (0 if self.comparison == ">=" else 1):
+            raise refusal(
+                f"every share is {self.comparison} {self.bound:g}: the gate decides nothing", "correct it", "bound"
+            )
         if self.z is not None and self.confidence is not None:
             raise refusal("confidence and z say the same thing twice", "keep one of the two", "z")
         return self

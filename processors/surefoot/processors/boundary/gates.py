@@ -21,6 +21,7 @@ from surefoot.processors.evidence.template import Mode
 from surefoot.processors.evidence.types import EvidenceInputError
 
 Status = Literal["cleared", "failed", "undefined"]
+_REPEATED_FAILURES = ("consistent_wrong_rate", "non_equivalent_repeated_failure_rate")
 GRADER_RATES = ("grader_false_accept_rate", "grader_false_reject_rate")
 
 
@@ -68,8 +69,14 @@ def check_gate(gate: Gate, boundary: Boundary, profile: Profile) -> GateResult:
     if not strata:
         wanted = ", ".join(f"{name} {value}" for name, value in gate.stratum.items())
         return _undefined(gate, boundary, confidence, f"the profile has no stratum with {wanted}", None)
-    counted = Counted.of(profile.evidence, profile.repeat_protocol.k.value, strata)
-    found = estimate_behind(counted, gate.indicator, profile.grader)
+    as_judged = Counted.of(profile.evidence, profile.repeat_protocol.k.value, strata)
+    found = estimate_behind(as_judged, gate.indicator, profile.grader)
+    if gate.indicator in _REPEATED_FAILURES and gate.comparison == "<=" and (as_judged.groups.n > as_judged.k).any():
+        why = f"some groups have more than k = {as_judged.k} judged runs, and failing all of more is rarer"
+        return _undefined(
+            gate, boundary, confidence, f"{why}: select k runs a group, or declare their number as k", found
+        )
+    counted = as_judged.carefully()
     sides: Sides = "lower" if gate.comparison == ">=" else "upper"
     if gate.indicator in GRADER_RATES:
         interval = _grader_interval(gate, profile, sides, confidence)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from surefoot.processors.evidence.profile import INDICATORS, Profile
 from surefoot.processors.yaml_models import Part
+
+_SAMPLE: Final = frozenset({"run_group"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,11 @@ def changes(before: Profile, after: Profile) -> Changes:
         *between("repeat_protocol", before.repeat_protocol, after.repeat_protocol),
         *between("operating_boundary", before.operating_boundary, after.operating_boundary),
         *between("change_control", before.change_control, after.change_control),
+        *_selected(before, after, revoking=False),
+        *_values("evidence.source", before.evidence.source, after.evidence.source),
+        *_values("evidence.publication", before.evidence.publication, after.evidence.publication),
+        *_values("grader.decision_grade", before.grader.decision_grade, after.grader.decision_grade),
+        *_values("evidence.run_ids_sha256", before.evidence.run_ids_sha256, after.evidence.run_ids_sha256),
     ]
     return Changes(
         revoking=_revoking(before, after),
@@ -79,6 +86,9 @@ def _revoking(before: Profile, after: Profile) -> list[Difference]:
         *between("task_population", before.task_population, after.task_population),
         *between("outcome_contract", before.outcome_contract, after.outcome_contract),
         *_values("evidence.graders", _graders(before), _graders(after)),
+        *_selected(before, after, revoking=True),
+        *_values("evidence.environments", _environments(before), _environments(after)),
+        *_values("evidence.strata", _strata(before), _strata(after)),
         *_values("evidence.equivalence_rule", before.evidence.equivalence_rule, after.evidence.equivalence_rule),
     ]
 
@@ -118,7 +128,28 @@ def _graders(profile: Profile) -> list[str] | None:
     used = profile.evidence.graders
     if used is None:
         return None
-    return sorted(f"{one.name} {one.version or 'of unknown version'} ({one.judges})" for one in used)
+    return sorted(
+        f"{one.name} {one.version or 'of unknown version'} ({one.kind or 'of unknown kind'}, {one.judges})"
+        for one in used
+    )
+
+
+def _selected(before: Profile, after: Profile, *, revoking: bool) -> Iterator[Difference]:
+    """What chose the runs: another day or run group is another sample, another value of anything else other work."""
+    chosen = [{} if one.evidence.selection is None else one.evidence.selection.where for one in (before, after)]
+    sample = [{name: value for name, value in one.items() if (name in _SAMPLE) is not revoking} for one in chosen]
+    yield from maps("evidence.selection.where", *sample)
+
+
+def _environments(profile: Profile) -> list[str] | None:
+    found = profile.evidence.environments
+    return None if found is None else sorted(found)
+
+
+def _strata(profile: Profile) -> list[str]:
+    # Not by horizon: how long the runs of a sample were is measured, not chosen.
+    names = {(one.task_class, one.consequence_class) for one in profile.evidence.counts}
+    return sorted(" / ".join(part or "unnamed" for part in one) for one in names)
 
 
 def _moved(name: str, before: Profile, after: Profile) -> Moved:

@@ -56,6 +56,11 @@ def _hash(profile: Profile) -> Told:
     return "no", "the file was edited after it was built: build it again from its spec"
 
 
+def follows_from_counts(profile: Profile) -> bool:
+    """Whether the numbers that a profile tells are those that its counts give."""
+    return _recomputed(profile)[0] == "yes"
+
+
 def _recomputed(profile: Profile) -> Told:
     k = profile.repeat_protocol.k.value
     level = profile.repeat_protocol.confidence_level

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -45,7 +46,17 @@ group by all order by all
 _LIVE: Final = """
 select count(*) from runs
 where run_id in (select run_id from evidence_runs)
-  and (lower(coalesce(environment, '')) in ('production', 'prod', 'live') or (run_group is null and repetition is null))
+  and (
+    (
+      regexp_matches(lower(coalesce(environment, '')), '(^|[^a-z])(production|prod|prd|live)([^a-z]|$)')
+      and not regexp_matches(lower(environment), '(pre|non)[^a-z]?pr(o?d|oduction)([^a-z]|$)')
+    )
+    or (run_group is null and repetition is null)
+  )
+"""
+_AGENTS: Final = """
+select coalesce(agent_name, 'unnamed') from runs where run_id in (select run_id from evidence_runs)
+group by all order by all
 """
 _SPAN: Final = """
 select min(started_at), max(ended_at) from runs where run_id in (select run_id from evidence_runs)
@@ -132,6 +143,7 @@ def _evidence(
     groups, runs = chosen.groups, chosen.runs
     dimensions: Sequence[str] = spec.repeat_protocol.stratification
     connection.register("evidence_runs", pa.table({"run_id": pa.array(runs.run_id, pa.string())}))
+    _refuse_mixtures(groups, [name for (name,) in connection.sql(_AGENTS).fetchall()])
     process = connection.sql(_PROCESS).fetchall()
     live = connection.sql(_LIVE).fetchall()[0][0]
     began, ended = connection.sql(_SPAN).fetchall()[0]
@@ -185,7 +197,34 @@ def _tally(chosen: _Chosen, live: int, executable: int) -> Tally:
         with_versions=len(runs) if chosen.versions else 0,
         with_task_id=int(named[runs.group].sum()),
         executable_process_verdicts=executable,
+        same_number=_same_number(runs),
     )
+
+
+def _refuse_mixtures(groups: GroupTable, agents: list[str]) -> None:
+    """One agent, each task once: an average over two agents is about neither, and a task run elsewhere is no other."""
+    if len(agents) > 1:
+        raise BuildError(
+            f"Cannot build a profile: the runs are of {len(agents)} agents: {', '.join(agents)}. A profile is about "
+            "one: name it in `select.where.agent_name`."
+        )
+    times = Counter(task for task in groups.task_id if task is not None)
+    twice = sorted(task for task, number in times.items() if number > 1)
+    if twice:
+        these = "; ".join(str(one) for one in groups.group_id[groups.task_id == twice[0]][:2])
+        raise BuildError(
+            f"Cannot build a profile: {len(twice)} tasks are in more than one group each, such as {twice[0]}: {these}. "
+            "Intervals take groups as independent, and those of one task are not. Choose one run_group, variant, "
+            "environment and service in `select.where`."
+        )
+
+
+def _same_number(runs: RunTable) -> int:
+    """Judged runs that share group and number (they stand in that order): one was done again after looking, perhaps."""
+    judged = runs.counted & (runs.flags["acceptable"] >= 0) & ~np.isnan(runs.numbers["repetition"])
+    group, number = runs.group[judged], runs.numbers["repetition"][judged]
+    same = (np.diff(group) == 0) & (np.diff(number) == 0)
+    return int(np.sum(np.append(same, False) | np.append(False, same))) if len(group) else 0
 
 
 def _hash(runs: RunTable) -> str:

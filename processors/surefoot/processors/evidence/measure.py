@@ -96,6 +96,18 @@ class Counted:
         reason = _descriptive(evidence.tally.production)
         return cls(tuple(strata), k, table, codes, reason, evidence.block_unit, evidence.first_run)
 
+    def carefully(self) -> Counted:
+        """The same for a gate: repeated runs without a verdict count as unacceptable ones.
+
+        Who leaves them out trusts that they are like the others; runs that are hard to judge are not. Production is as
+        it was: what nobody chose to grade there is no missing verdict.
+        """
+        groups = self.groups
+        if self.descriptive or not groups.missing.any():
+            return self
+        judged = replace(groups, n=groups.n + groups.missing, missing=np.zeros_like(groups.missing))
+        return replace(self, groups=judged)
+
 
 def _descriptive(production: int | None) -> str:
     if not production:

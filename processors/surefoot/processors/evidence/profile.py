@@ -11,13 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import yaml
 from pydantic import Field
 
 from surefoot.processors.evidence.estimate import Estimate, Interval
-from surefoot.processors.evidence.template import BlockUnit, Selection, Written
+from surefoot.processors.evidence.template import MOST_GROUPS, BlockUnit, Selection, Written
 from surefoot.processors.yaml_models import Part, parse_model, read_model
 
 # As many groups are listed run by run, the worst first; of the others the counts and the hash of the run ids stand for
@@ -88,11 +88,11 @@ INDICATORS: Final = tuple(name for name in Indicators.model_fields if name != "c
 class OutcomeCount(Part):
     """So many groups of a stratum are alike in all that the outcome indicators look at."""
 
-    n: int
-    c: int
-    missing: int
+    n: Annotated[int, Field(ge=0)]
+    c: Annotated[int, Field(ge=0)]
+    missing: Annotated[int, Field(ge=0)]
     equivalent: bool | None
-    groups: int
+    groups: Annotated[int, Field(ge=1, le=MOST_GROUPS)]
 
 
 class RatioCount(Part):
@@ -100,7 +100,7 @@ class RatioCount(Part):
 
     runs: int
     hits: int
-    groups: int
+    groups: Annotated[int, Field(ge=1, le=MOST_GROUPS)]
 
 
 class BlockCount(Part):
@@ -202,6 +202,7 @@ class Tally(Part):
     with_versions: int | None
     with_task_id: int | None
     executable_process_verdicts: int | None  # deterministic invariants, checked apart from the outcome
+    same_number: int | None = None  # judged runs whose repetition number another judged run of their group has, too
 
 
 class ListedGroup(Part):

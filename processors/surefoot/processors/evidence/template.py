@@ -6,7 +6,7 @@ that nobody wrote is null, and ``verify`` says that it is not recorded; no defau
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -54,7 +54,7 @@ class OutcomeContract(Part):
 class Repetitions(Part):
     """k, and why it fits the operational question."""
 
-    value: Annotated[int, Field(ge=1)]
+    value: Annotated[int, Field(ge=1, le=10_000)]
     why: Text | None = None
 
 
@@ -134,14 +134,19 @@ class Written(Part):
     change_control: ChangeControl = ChangeControl()
 
 
+# More than anybody can run; a file of a few bytes must not fill the memory.
+MOST_GROUPS: Final = 10_000_000
+MOST_RUNS: Final = 10_000  # of a group
+
+
 class PublishedCount(Part):
     """Groups that a publication counted alike: n runs each, c of them acceptable."""
 
-    n: Annotated[int, Field(ge=0)]
+    n: Annotated[int, Field(ge=0, le=MOST_RUNS)]
     c: Annotated[int, Field(ge=0)]
-    groups: Annotated[int, Field(ge=1)]
+    groups: Annotated[int, Field(ge=1, le=MOST_GROUPS)]
     equivalent: bool | None = None  # of groups without an acceptable run: whether their outcomes are equivalent
-    missing: Annotated[int, Field(ge=0)] = 0  # runs of each group without a verdict
+    missing: Annotated[int, Field(ge=0, le=MOST_RUNS)] = 0  # runs of each group without a verdict
     task_class: Word | None = None
     consequence_class: Word | None = None
     horizon: Word | None = None

@@ -1,0 +1,108 @@
+"""What keeps a profile's evidence from clearing anything, whatever its bounds are.
+
+Rule: a bound is about the runs that it was computed from. So those must be of the declared population, of versions that
+were recorded, repeated as the protocol says, judged as far as the boundary asks, and the file's own numbers must follow
+from its counts. What cannot be checked because nobody recorded it does not pass for runs of the lake; counts from a
+publication cite no runs, and a note says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from surefoot.processors.boundary.definition import Boundary
+from surefoot.processors.evidence.checklist import follows_from_counts
+from surefoot.processors.evidence.profile import Profile, is_intact
+from surefoot.processors.evidence.template import Dimension
+
+_DECLARED: tuple[Dimension, ...] = ("task_class", "consequence_class")
+_REPEATED_FAILURES = ("consistent_wrong_rate", "non_equivalent_repeated_failure_rate")
+
+
+def unsound(profile: Profile, boundary: Boundary) -> Iterator[tuple[str, str]]:
+    """Reasons, each with its code."""
+    yield from _edited(profile)
+    yield from _population(profile)
+    evidence = profile.evidence
+    if evidence.source == "lake" and not evidence.versions:
+        yield "evidence", "the runs recorded no versions, so that a change of one would not be seen"
+    if evidence.tally.same_number:
+        what = f"{evidence.tally.same_number} runs share their repetition number with another run of their group"
+        yield "evidence", f"{what}: which of them counts was open after looking. Repeat and select another run group"
+    yield from _process_coverage(profile, boundary)
+
+
+def remarks(profile: Profile, boundary: Boundary) -> list[str]:
+    """What a reader of the decision has to know, although it decides nothing."""
+    evidence, tally = profile.evidence, profile.evidence.tally
+    found = []
+    if evidence.source == "published":
+        found.append(f"the counts are a publication's ({evidence.publication}): no run is cited that could be checked")
+    if tally.infrastructure or tally.excluded:
+        found.append(
+            f"in no outcome bound, of {tally.runs} runs: {tally.infrastructure} that the infrastructure ended, "
+            f"{tally.excluded} that were cancelled, deferred or refused"
+        )
+    missing = sum(row.missing * row.groups for stratum in evidence.counts for row in stratum.outcomes)
+    if missing and not tally.production:
+        found.append(f"{missing} runs without a verdict count as unacceptable in the bounds")
+    attempts = {row.n + row.missing for stratum in evidence.counts for row in stratum.outcomes}
+    if len(attempts) > 1:
+        found.append(
+            f"groups have {min(attempts)} to {max(attempts)} attempts: the bounds hold if their number did not depend "
+            "on how the first ones ended"
+        )
+    k = profile.repeat_protocol.k.value
+    if k > boundary.minimum_evidence.k and any(gate.indicator in _REPEATED_FAILURES for gate in boundary.gates):
+        least = boundary.minimum_evidence.k
+        found.append(f"k is {k}, the boundary asks for at least {least}: failing {k} times is rarer than {least} times")
+    return found
+
+
+def _edited(profile: Profile) -> Iterator[tuple[str, str]]:
+    if not is_intact(profile):
+        yield "edited", "the profile was edited after it was built: its content hash does not fit"
+        return
+    rows = [row for stratum in profile.evidence.counts for row in stratum.outcomes]
+    tally = profile.evidence.tally
+    told = (profile.evidence.groups, tally.judged)
+    counted = (sum(row.groups for row in rows), sum(row.n * row.groups for row in rows))
+    if told != counted:
+        yield "edited", f"it tells {told[0]} groups and {told[1]} judged runs, its counts {counted[0]} and {counted[1]}"
+    elif not follows_from_counts(profile):
+        yield "edited", "its numbers do not follow from its counts: see `surefoot profile verify`"
+
+
+def _population(profile: Profile) -> Iterator[tuple[str, str]]:
+    """What runs recorded of themselves against what the profile says that they are."""
+    for name in _DECLARED:
+        declared = getattr(profile.task_population, name)
+        if declared is None or isinstance(declared, dict):
+            continue
+        wanted = {declared} if isinstance(declared, str) else set(declared)
+        found = {getattr(stratum, name) for stratum in profile.evidence.counts}
+        if profile.evidence.source == "published":
+            found.discard(None)
+            if not found:
+                continue
+        if None in found and name not in profile.repeat_protocol.stratification:
+            yield "evidence", f"task_population declares a {name}, and the profile is not stratified by it"
+            continue
+        other = sorted(one or "unknown" for one in found - wanted)
+        if other:
+            yield (
+                "revoked",
+                f"task_population.{name} is {', '.join(sorted(wanted))}, and runs are of {', '.join(other)}",
+            )
+        absent = sorted(wanted - found)
+        if absent and not other:
+            yield "evidence", f"task_population.{name} has {', '.join(absent)}, and no run is of it"
+
+
+def _process_coverage(profile: Profile, boundary: Boundary) -> Iterator[tuple[str, str]]:
+    tally, least = profile.evidence.tally, boundary.minimum_evidence.verdict_coverage
+    eligible = tally.runs - tally.infrastructure - tally.excluded
+    asked = any(gate.indicator == "policy_compliance_rate" for gate in boundary.gates)
+    if asked and tally.with_process_verdict is not None and tally.with_process_verdict < least * eligible:
+        share = tally.with_process_verdict / eligible
+        yield "evidence", f"minimum evidence: {share:.4g} of the runs have a process verdict, {least:g} is needed"

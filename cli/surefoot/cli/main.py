@@ -15,6 +15,7 @@ from surefoot.cli import (
     agent,
     artefacts,
     boundary,
+    case,
     compare,
     config,
     demo,
@@ -51,6 +52,7 @@ slo.register(app)
 profile.register(app)
 grade.register(app)
 boundary.register(app)
+case.register(app)
 compare.register(app)
 repeat.register(app)
 artefacts.register(app)

@@ -15,7 +15,7 @@ import random
 import threading
 import traceback
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -97,8 +97,9 @@ async def make_attempt(
                 answered(attempt)
             attempt = await _judged(means, task, context, attempt)
     except Exception as error:  # noqa: BLE001 - fixtures and hooks are the user's and may raise anything
-        if attempt.ended_at is None:
-            attempt = _ended(replace(attempt, error=_failure(error)), "infrastructure")
+        # What stands around an attempt may find at its end that it met another world than it should have.
+        if attempt.ended_at is None or isinstance(error, InfrastructureError):
+            attempt = _ended(replace(attempt, error=_failure(error), verdicts=(), signature=None), "infrastructure")
     if context.notes:
         attempt = replace(attempt, extra={**attempt.extra, "notes": context.notes})
     tell(attempt)
@@ -165,7 +166,8 @@ async def _run(
             attempt, used = _identified(means, run, attempt)
             if began is not None:
                 began(attempt)
-            output = await _answer(means, agent, task, context)
+            with _named_infrastructure(suite):
+                output = await _answer(means, agent, task, context)
             await _ask_confidence(means, suite, context, output)
             if context.stated_confidence is not None:
                 run.set_confidence(context.stated_confidence)
@@ -176,7 +178,7 @@ async def _run(
     ended = replace(
         found, output=output, error=None if error is None else _failure(error), extra={**found.extra, **world}
     )
-    return _ended(ended, _outcome(suite, error))
+    return _ended(ended, _outcome(error))
 
 
 def _identified(means: Means, run: AgentRun, attempt: Attempt) -> tuple[Attempt, Used]:
@@ -281,14 +283,24 @@ def _sum(one: int | None, two: int | None) -> int | None:
     return two if one is None else one + (two or 0)
 
 
-def _outcome(suite: Suite, error: Exception | None) -> Outcome:
+def _outcome(error: Exception | None) -> Outcome:
     if error is None:
         return "ok"
     if isinstance(error, AttemptTimeoutError):
         return "timeout"
-    names = {error_type_of(kind) for kind in type(error).__mro__}
-    spared = isinstance(error, InfrastructureError) or not names.isdisjoint(suite.protocol.infrastructure_errors)
-    return "infrastructure" if spared else "error"
+    return "infrastructure" if isinstance(error, InfrastructureError) else "error"
+
+
+@contextlib.contextmanager
+def _named_infrastructure(suite: Suite) -> Iterator[None]:
+    """Turn what the protocol calls infrastructure into the error by whose name the lake knows it, too."""
+    try:
+        yield
+    except Exception as error:
+        names = {error_type_of(kind) for kind in type(error).__mro__}
+        if names.isdisjoint(suite.protocol.infrastructure_errors):
+            raise
+        raise InfrastructureError(f"{error_type(error)}: {error}") from error
 
 
 def error_type_of(kind: type) -> str:

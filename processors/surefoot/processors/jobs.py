@@ -55,7 +55,10 @@ class Jobs:
         erased_dates = self._inbox.step(now)
         self._sweep.step(now)
         derived = self._deriver.step(now)
-        report = self._engine.step(now, derived.dirty_dates | erased_dates)
+        if derived.dirty_hours is None:
+            report = self._engine.step(now, derived.dirty_dates | erased_dates)
+        else:
+            report = self._engine.step(now, erased_dates, derived.dirty_hours)
         folder = self._settings.status_path
         status.publish(folder, "slo", report.to_json())
         status.publish(

@@ -82,6 +82,7 @@ def test_a_run_arrives_children_first_and_settles(lake: Lake, settings: Settings
     (run,) = rows("runs")
     assert (run["outcome"], run["tool_calls"], run["input_tokens"], run["settled"]) == ("ok", 1, 11, False)
     assert derived.dirty_dates == {run["date"]}
+    assert derived.dirty_hours == {int(row["ended_at"].timestamp()) // 3600 for row in (run, *rows("tool_calls"))}
     assert derived.next_deadline == T0 + 10 + SETTLE
 
     assert deriver.step(derived.next_deadline - 1).changed_traces == frozenset()

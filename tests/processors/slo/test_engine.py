@@ -116,6 +116,37 @@ def test_dirty_dates_are_counted_again_and_others_are_not(
     assert period(engine.step(NOW, {TODAY - timedelta(days=1)})) == Counts(bad=2)
 
 
+def test_dirty_hours_are_counted_again_and_others_are_not(
+    tables: Tables, settings: Settings, engine: SloEngine
+) -> None:
+    put(settings, by="[task_class]")
+    hour, ago = int(NOW) // 3600, 3 * 3600
+    tables.hold(runs=[run(0, 10), run(1, ago), run(2, 0), run(3, 10 * 86_400)])
+    engine.step(NOW, set())
+    after = [run(0, 10, "error"), run(1, ago, "error"), run(2, 0), run(3, 10 * 86_400, "error"), run(4, 20)]
+    tables.hold(runs=after)
+    assert period(engine.step(NOW, set(), {hour})) == Counts(good=4)
+    assert period(engine.step(NOW, set(), {hour - 1})) == Counts(good=4, bad=1)
+    assert period(engine.step(NOW, set(), {hour - 3, hour - 240})) == Counts(good=2, bad=3)
+    assert engine.step(NOW, {TODAY}) == SloEngine(tables.lake, settings).step(NOW, set())
+    known = minutes_of(tables)
+    tables.hold(runs=after[:1])
+    assert period(engine.step(NOW, set(), {hour - 3, hour - 240, hour, hour - 1})) == Counts(bad=1)
+    assert len(known) > len(minutes_of(tables)) == 2
+
+
+def test_hours_that_memory_does_not_hold_reach_the_table_with_their_whole_dates(
+    tables: Tables, settings: Settings, engine: SloEngine
+) -> None:
+    put(settings)
+    long_ago, ahead = 40 * 86_400, -86_400
+    tables.hold(runs=[run(0, 10), run(1, long_ago), run(2, long_ago + 7200), run(3, ahead)])
+    engine.step(NOW, set(), {int(NOW - long_ago) // 3600, int(NOW - ahead) // 3600})
+    assert sorted(row["minute"].timestamp() for row in minutes_of(tables)) == sorted(
+        (NOW - ago) // 60 * 60 for ago in (10, long_ago, long_ago + 7200, ahead)
+    )
+
+
 def test_windows_move_with_now_alone(tables: Tables, settings: Settings, engine: SloEngine) -> None:
     put(settings)
     tables.hold(runs=[run(0, 0, "error")])

@@ -27,7 +27,7 @@ from surefoot.processors.slo.indicator import LATE
 from surefoot.processors.slo.minutes import Minutes
 
 OBJECTIVES = ["0.5", "0.9", "0.95", "0.99", "0.999"]
-PERIODS = {"4d": 4 * 86_400, "1w": 7 * 86_400, "28d": 28 * 86_400}
+PERIODS = {"1d": 86_400, "3d": 3 * 86_400, "4d": 4 * 86_400, "1w": 7 * 86_400, "28d": 28 * 86_400}
 SLICINGS = [("Occurrences", None, None)] * 4 + [
     ("Timeslices", 300, 0.9),
     ("Timeslices", 3600, 1.0),
@@ -40,6 +40,8 @@ CALENDARS = [
     ("2026-03-02", 1, "w", "America/New_York", "1w", 7 * 86_400 + 3600),
     ("2026-03-05", 4, "d", "Asia/Kolkata", "4d", 4 * 86_400),
     ("2024-02-29", 1, "Y", "UTC", "1Y", 366 * 86_400),
+    ("2026-03-01", 1, "d", "Asia/Kathmandu", "1d", 86_400),
+    ("2026-03-01", 1, "d", "America/New_York", "1d", 86_400 + 3600),
 ]
 
 
@@ -146,14 +148,18 @@ def test_the_engine_equals_the_reference_step_by_step(
     write(home / "slos" / "slo.yaml", slo)
     shared.hold(slo_minutes=[])
     engine = SloEngine(shared.lake, Settings(home=home, lake=shared.lake.path))
-    before: set[Any] = set()
+    before: list[Row] = []
     now = float(NOW - 60)
     for _ in range(3):
         runs, calls, verdicts = data.draw(made.runs()), data.draw(made.tool_calls()), data.draw(made.verdicts())
         shared.hold(runs=runs, tool_calls=calls, verdicts=verdicts)
-        dates = {day_of(row) for row in [*runs, *calls]}
-        report = engine.step(now, before | dates)
-        before, now = dates, now + 30
+        changed = [*before, *runs, *calls]
+        if data.draw(st.booleans()):
+            report = engine.step(now, {day_of(row) for row in changed})
+        else:
+            ended = [row["ended_us"] for row in changed if row["ended_us"] is not None]
+            report = engine.step(now, set(), {at // 3_600_000_000 for at in ended})
+        before, now = [*runs, *calls], now + 30
         assert report.problems == []
         events = events_of(slo, runs, calls, verdicts)
         if now - 30 == NOW:

@@ -6,6 +6,9 @@ from datetime import date
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from surefoot.processors.slo import Slo
 from surefoot.processors.slo.adjustments import BudgetAdjustment
@@ -88,6 +91,29 @@ def test_a_newcomer_gets_a_line_while_there_is_room(slo: Slo) -> None:
     assert total(minutes, "task_id=b") == Counts(good=9)
     assert total(minutes, OTHER) == Counts(good=5)
     assert "task_id=a" not in minutes.strata()
+
+
+@given(st.data())
+@hypothesis_settings(max_examples=60, deadline=None)
+def test_replacing_hours_gives_what_replacing_their_dates_gives(data: st.DataObject) -> None:
+    slo = Slo("x", "desk", "availability", 0.99, "28d", 28 * 86_400, by=("task_id",))
+    events = st.tuples(st.integers(0, 2879), st.sampled_from("abc"), st.integers(0, 2), st.integers(0, 2))
+    drawn = st.lists(events, unique_by=lambda row: row[:2], max_size=30)
+    rows = [
+        [(MIDNIGHT + minute * 60, task, good, bad) for minute, task, good, bad in data.draw(drawn)] for _ in range(2)
+    ]
+    hours = data.draw(st.sets(st.integers(MIDNIGHT // 3600, MIDNIGHT // 3600 + 47)))
+    inside = [row for row in rows[1] if row[0] // 3600 in hours]
+    adjusted = [BudgetAdjustment("a", "x", MIDNIGHT + 3000, MIDNIGHT + 40_000, "me", "why", (("task_id", "b"),))]
+    by_hour, by_date = Minutes(slo), Minutes(slo)
+    for minutes in (by_hour, by_date):
+        minutes.replace([DAY, NEXT], counted(*rows[0]), adjusted)
+        minutes.choose()
+    changed = by_hour.replace_hours(hours, counted(*inside), adjusted)
+    outside = [row for row in rows[0] if row[0] // 3600 not in hours]
+    assert by_date.replace([DAY, NEXT], counted(*outside, *inside), adjusted) == changed
+    assert by_hour.differs(by_date) == set()
+    assert by_hour.strata() == by_date.strata()
 
 
 def test_what_differs_is_told_by_date(slo: Slo) -> None:

@@ -38,6 +38,8 @@ LARGE: Final = 20_000
 # Sources of rows that `surefoot import` took from a file: nothing more is to come of them.
 IMPORTED: Final = "import:"
 
+MICROS_AN_HOUR: Final = 3_600_000_000
+
 # Tables whose rows count in the minute that they ended in.
 TIMED: Final = ("runs", "tool_calls", "model_calls")
 
@@ -60,21 +62,21 @@ class Batch:
     after: Mapping[str, pa.Table]
     open: Mapping[str, OpenTrace]
     resting: Collection[str] = ()  # open traces of which nothing is awaited but their time
-    joined_dates: set[int] = field(default_factory=set)  # of runs of other traces that got a verdict, days
+    joined_hours: set[int] = field(default_factory=set)  # in which runs of other traces ended that got a verdict
 
-    def dates(self) -> set[int]:
-        """Days (since 1970) on which a row ended, before or after."""
-        found = set(self.joined_dates)
+    def hours(self) -> set[int]:
+        """Hours (since 1970) in which a row ended, before or after."""
+        found = set(self.joined_hours)
         for tables in (self.before, self.after):
             for name in TIMED:
-                found |= days_of(tables[name])
+                found |= hours_of(tables[name])
         return found
 
 
-def days_of(rows: pa.Table) -> set[int]:
-    """Days (since 1970) on which these runs or calls ended."""
-    ended = rows["date"].filter(rows["ended_at"].is_valid())
-    return set(ended.unique().cast(pa.int32()).to_pylist())
+def hours_of(rows: pa.Table) -> set[int]:
+    """Hours (since 1970) in which these runs or calls ended."""
+    ended = rows["ended_at"].drop_null().cast(pa.int64()).to_numpy()
+    return set(np.unique(ended // MICROS_AN_HOUR).tolist())
 
 
 def derive_batch(
@@ -236,7 +238,7 @@ def _open(
 def _join_elsewhere(reader: Reader, ids: list[str], after: Mapping[str, pa.Table], verdicts: list[Row]) -> set[int]:
     """Give verdicts without a run the run of the evaluated response, if exactly one run in another trace gave it.
 
-    Returns the days on which those runs ended.
+    Returns the hours in which those runs ended.
     """
     orphans = [row for row in verdicts if row["run_id"] is None and row["response_id"]]
     if not orphans:
@@ -255,7 +257,7 @@ def _join_elsewhere(reader: Reader, ids: list[str], after: Mapping[str, pa.Table
     for row in orphans:
         row["run_id"] = runs.get(row["response_id"])
         if row["run_id"] is not None and places[row["run_id"]]["ended_at"] is not None:
-            joined.add(places[row["run_id"]]["date"])
+            joined.add(places[row["run_id"]]["ended_at"] // MICROS_AN_HOUR)
     return joined
 
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from surefoot.processors.genai.batch import LARGE, TIMED, Batch, OpenTrace, days_of, derive_batch, next_traces
+from surefoot.processors.genai.batch import LARGE, TIMED, Batch, OpenTrace, derive_batch, hours_of, next_traces
 from surefoot.processors.genai.load import EPOCH, Arrival, Reader
 from surefoot.processors.genai.traces import micros
 from surefoot.processors.lake import Lake, replace_traces, settle_traces
@@ -63,6 +63,7 @@ class Derived:
 
     changed_traces: frozenset[str]
     dirty_dates: set[date]  # dates of ``ended_at`` of rows before and after; on the first step all recent ones
+    dirty_hours: set[int] | None  # the same in hours since 1970; None on the first step, when only dates are known
     next_deadline: float | None  # when the next trace is due, unix seconds
     rows: dict[str, int]  # rows written by table
 
@@ -99,7 +100,7 @@ class Deriver:
         due = [(trace_id, known.rests) for trace_id, known in self._open.items() if known.due_us <= now_us]
         work |= {trace_id: work.get(trace_id) for trace_id, rests in due if not rests}
         self._postpone_large(work, now_us)
-        days: set[int] = set()
+        hours: set[int] = set()
         rows = dict.fromkeys(TRACE_TABLES, 0)
         done: set[str] = set()
         while work:
@@ -111,7 +112,7 @@ class Deriver:
                 self._write(batch)
                 self._remember(batch)
                 done.update(batch.trace_ids)
-                days |= batch.dates()
+                hours |= batch.hours()
                 for table in TRACE_TABLES:
                     rows[table] += batch.after[table].num_rows
                 self._reader.refresh()
@@ -119,16 +120,17 @@ class Deriver:
             work = dict.fromkeys(more - done)
         settling = [trace_id for trace_id, rests in due if rests and trace_id not in done]
         for start in range(0, len(settling), _BATCH_TRACES):
-            self._settle(settling[start : start + _BATCH_TRACES], days, rows)
+            self._settle(settling[start : start + _BATCH_TRACES], hours, rows)
         done.update(settling)
         self._record(versions)
         self._reader.end_step()
-        dirty = {EPOCH + timedelta(days=day) for day in days}
+        dirty = {EPOCH + timedelta(hours=hour) for hour in hours}
+        known = None if self._first else hours
         if self._first:
             dirty |= self._recent_dates(now_us)
             self._first = False
         deadline = min((known.due_us for known in self._open.values()), default=None)
-        return Derived(frozenset(done), dirty, None if deadline is None else deadline / 1e6, rows)
+        return Derived(frozenset(done), dirty, known, None if deadline is None else deadline / 1e6, rows)
 
     def _arrived(self) -> tuple[dict[str, int], dict[str, Arrival | None]]:
         """Versions of the sources now, and the traces that came after the versions read so far."""
@@ -178,14 +180,14 @@ class Deriver:
                 where=self._reader.where[table],
             )
 
-    def _settle(self, trace_ids: list[str], days: set[int], rows: dict[str, int]) -> None:
+    def _settle(self, trace_ids: list[str], hours: set[int], rows: dict[str, int]) -> None:
         """Settle traces as they are: nothing came since they were derived, and time changes nothing else in them."""
         self._sequence += 1
         for table in TRACE_TABLES:
             settled = settle_traces(self._lake, table, trace_ids, _APP, self._sequence, where=self._reader.where[table])
             rows[table] += settled.num_rows
             if table in TIMED:
-                days |= days_of(settled)
+                hours |= hours_of(settled)
         for trace_id in trace_ids:
             del self._open[trace_id]
 

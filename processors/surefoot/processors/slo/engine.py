@@ -23,7 +23,8 @@ from surefoot.processors.lake import Lake, replace_dates
 from surefoot.processors.settings import Settings
 from surefoot.processors.slo import policy
 from surefoot.processors.slo.adjustments import BudgetAdjustment
-from surefoot.processors.slo.count import count_custom, count_many, touched, views_of
+from surefoot.processors.slo.answer import TRAFFIC_SECONDS
+from surefoot.processors.slo.count import count_custom, count_hours, count_many, touched, views_of
 from surefoot.processors.slo.definition import MATURED, Slo
 from surefoot.processors.slo.delay import LabelDelay, label_delay
 from surefoot.processors.slo.judge import judge, period_bounds
@@ -31,11 +32,13 @@ from surefoot.processors.slo.load import Loaded, load_slos, watched_files
 from surefoot.processors.slo.minutes import OTHER, Minutes, rows
 from surefoot.processors.slo.records import APPLICATION, Records
 from surefoot.processors.slo.report import SloReport, StatusReport
+from surefoot.processors.slo.series import HOUR
 from surefoot.processors.slo.windows import DAY, bucket_seconds, window_seconds
 
 log = logging.getLogger("surefoot.slo")
 
 TABLE: Final = "slo_minutes"
+_EPOCH: Final = date(1970, 1, 1)
 # Rows that are counted or written at once, so that a whole recount stays in memory: some 0.3 GB.
 _MOST_ROWS: Final = 3_000_000
 # More rows than this are written once in so many seconds.
@@ -87,10 +90,11 @@ class SloEngine:
         self._pending: set[date] = set()  # dates whose rows in the table are not those in memory
         self._written_at: float | None = None  # None: this engine has not put its own rows into the table yet
 
-    def step(self, now: float, dirty_dates: Iterable[date]) -> StatusReport:
-        """Count the ``dirty_dates`` again, those on which an event or a verdict on it changed, and judge at ``now``.
+    def step(self, now: float, dirty_dates: Iterable[date], dirty_hours: Iterable[int] = ()) -> StatusReport:
+        """Count again where an event or a verdict on it changed, and judge at ``now``.
 
-        Files that changed since the last step are read again; an SLO with another definition is counted whole.
+        ``dirty_hours`` are since 1970, for whoever knows it so closely: an hour costs an hour, a date a date. SLO
+        files that changed since the last step are read again; an SLO with another definition is counted whole.
         """
         today = datetime.fromtimestamp(now, UTC).date()
         dirty = set(dirty_dates)
@@ -101,7 +105,11 @@ class SloEngine:
         if today != self._today:
             dirty.add(today)  # runs of a sender whose clock is ahead may wait there
             self._today = today
-        self._pending |= self._count(dirty, past, today, now)
+        hours = set(dirty_hours)
+        # Part of a date is only counted into what memory holds of the rest; a bucket must not begin in one hour and
+        # end in the next.
+        dirty.update(day for day in map(_date_of, hours) if day not in past or HOUR % self._bucket)
+        self._pending |= self._count(dirty, {hour for hour in hours if _date_of(hour) not in dirty}, past, today, now)
         if redefined or self._written_at is None:
             self._pending |= set(past)
         self._write(now, set(past))
@@ -167,12 +175,15 @@ class SloEngine:
         """Days back from now that its windows can reach; those of the matured view end earlier."""
         lag = slo.labels.max_delay_seconds * self._scale if MATURED in views_of(slo) else 0.0
         period = window_seconds(slo.period_seconds, self._scale) if slo.calendar is None else slo.period_seconds
-        return math.ceil((period + lag) / DAY)
+        # Traffic, and whether it is usual, is learnt from days before a short period, too.
+        longest = max(period, window_seconds(TRAFFIC_SECONDS, self._scale))
+        return math.ceil((longest + lag) / DAY)
 
-    def _count(self, dirty: set[date], past: list[date], today: date, now: float) -> set[date]:
-        """Bring the counts up to date; returns the dates on which any changed."""
+    def _count(self, dirty: set[date], hours: set[int], past: list[date], today: date, now: float) -> set[date]:
+        """Bring the counts of dates and hours up to date; returns the dates on which any changed."""
         if not self._judged:
             return set()
+        every = dirty | set(map(_date_of, hours))
         self._lake.refresh(self._con)
         # Beyond the cap the choice of strata follows the traffic, once a day.
         whole = [
@@ -185,21 +196,23 @@ class SloEngine:
         shared = [judged for judged in whole if judged.slo.custom_sql is None]
         if shared:
             fresh = {judged.slo.name: Minutes(judged.slo, self._scale) for judged in shared}
-            self._fill(fresh, shared, dirty | set(past))
+            self._fill(fresh, shared, every | set(past))
             for judged in shared:
                 changed |= _choose(judged, fresh[judged.slo.name], today)
         shared = [judged for judged in rest if judged.slo.custom_sql is None]
-        for repeated in (False, True):
-            alike = [judged for judged in shared if judged.slo.source.repeated == repeated]
-            if alike and dirty:
-                near = touched(alike[0].slo, dirty, self._settings.lookback_days)
-                dates = dirty | {day for day in near if day >= past[-1]}
-                changed |= self._fill({judged.slo.name: judged.minutes for judged in alike}, alike, dates)
+        single = [judged for judged in shared if not judged.slo.source.repeated]
+        changed |= self._fill({judged.slo.name: judged.minutes for judged in single}, single, dirty)
+        changed |= self._fill_hours(single, hours)
+        repeated = [judged for judged in shared if judged.slo.source.repeated]
+        if repeated:
+            near = touched(repeated[0].slo, every, self._settings.lookback_days)
+            dates = dirty | {day for day in near if day >= past[-1]}
+            changed |= self._fill({judged.slo.name: judged.minutes for judged in repeated}, repeated, dates)
         for judged in self._judged.values():
             if judged.slo.custom_sql is not None:
-                judged.waiting |= dirty | (set(past) if judged in whole else set())
+                judged.waiting |= every | (set(past) if judged in whole else set())
                 changed |= self._ask(judged, judged in whole, today, now)
-        return changed | (dirty - set(past))  # those are not in memory, so only the table knows what they held
+        return changed | (every - set(past))  # those are not in memory, so only the table knows what they held
 
     def _ask(self, judged: _Judged, whole: bool, today: date, now: float) -> set[date]:
         """Count an SLO that has a query of its own. That it fails is its own trouble, and it is asked again later."""
@@ -221,7 +234,7 @@ class SloEngine:
         """Count these dates into ``minutes``, some at a time; returns those that changed."""
         changed: set[date] = set()
         slos = [item.slo for item in judged]
-        waiting = sorted(dates)
+        waiting = sorted(dates) if slos else []
         size = 1
         while waiting:
             chosen, waiting = waiting[:size], waiting[size:]
@@ -230,6 +243,17 @@ class SloEngine:
                 changed |= minutes[name].replace(chosen, table, self._files.loaded.adjustments)
             most = max(1, sum(table.num_rows for table in counted.values()) // len(chosen))
             size = max(1, min(2 * size, _MOST_ROWS // most))
+        return changed
+
+    def _fill_hours(self, judged: list[_Judged], hours: set[int]) -> set[date]:
+        """Count these hours anew; returns the dates that changed."""
+        changed: set[date] = set()
+        if hours and judged:
+            slos, lookback = [item.slo for item in judged], self._settings.lookback_days
+            counted = count_hours(self._con, slos, hours, self._bucket, lookback)
+            for item in judged:
+                found = counted[item.slo.name]
+                changed |= item.minutes.replace_hours(hours, found, self._files.loaded.adjustments)
         return changed
 
     def _learn_delays(self, now: float) -> None:
@@ -257,6 +281,10 @@ class SloEngine:
             replace_dates(self._lake, TABLE, days, table, APPLICATION, version)
         self._pending.clear()
         self._written_at = now
+
+
+def _date_of(hour: int) -> date:
+    return _EPOCH + timedelta(hours=hour)
 
 
 def _choose(judged: _Judged, fresh: Minutes, today: date) -> set[date]:

@@ -8,7 +8,7 @@ are taken out here, so that memory, table and report agree.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -23,7 +23,7 @@ from surefoot.processors.slo.adjustments import BudgetAdjustment, exclusions
 from surefoot.processors.slo.count import views_of
 from surefoot.processors.slo.cube import CLASSES, WEIGHED
 from surefoot.processors.slo.definition import FAST, Slo
-from surefoot.processors.slo.series import Series
+from surefoot.processors.slo.series import HOUR, Series
 from surefoot.processors.slo.slices import slice_length
 from surefoot.processors.slo.track import EventDay, Floats, Ints
 from surefoot.processors.slo.windows import DAY
@@ -77,6 +77,23 @@ class Minutes:
                 changed |= self._put(all_series, key, {day: split.get(day) for day in days})
             for key in all_series.keys() - found.keys():
                 changed |= self._put(all_series, key, dict.fromkeys(days))
+        return {_EPOCH + timedelta(days=day) for day in changed}
+
+    def replace_hours(
+        self, hours: Collection[int], counted: pa.Table, adjustments: Iterable[BudgetAdjustment] = ()
+    ) -> set[date]:
+        """As :meth:`replace`, of these hours since 1970; a bucket lies within one. The rest of their dates stays."""
+        dirty: dict[int, list[int]] = {}
+        for hour in hours:
+            dirty.setdefault(hour // 24, []).append(hour % 24)
+        changed: set[int] = set()
+        for view, all_series in self._views.items():
+            found = self._by_stratum(_exclude(_of_view(counted, view), self._slo, adjustments))
+            for key in all_series.keys() | found.keys():
+                split = _split(found[key]) if key in found else {}
+                known = all_series[key].days if key in all_series else {}
+                days = {day: _patched(known.get(day), split.get(day), within) for day, within in dirty.items()}
+                changed |= self._put(all_series, key, days)
         return {_EPOCH + timedelta(days=day) for day in changed}
 
     def choose(self) -> None:
@@ -228,10 +245,28 @@ def _summed(buckets: Buckets) -> Buckets:
     return Buckets(buckets.starts[first], *sums)
 
 
-def _by_day(buckets: Buckets) -> dict[int, EventDay]:
+def _split(buckets: Buckets) -> dict[int, Buckets]:
+    """By day."""
     numbers = buckets.starts // DAY
     cuts = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
-    return {int(numbers[low]): EventDay.of(*buckets.of(slice(low, high))) for low, high in pairwise(cuts) if high > low}
+    return {int(numbers[low]): buckets.of(slice(low, high)) for low, high in pairwise(cuts) if high > low}
+
+
+def _by_day(buckets: Buckets) -> dict[int, EventDay]:
+    return {day: EventDay.of(*found) for day, found in _split(buckets).items()}
+
+
+def _patched(known: EventDay | None, found: Buckets | None, hours: Sequence[int]) -> EventDay | None:
+    """A day with what was found in these hours of it, and what it held outside of them."""
+    if known is None:
+        return None if found is None else EventDay.of(*found)
+    held = Buckets(*known.buckets())
+    kept = held.of(~np.isin(held.starts // HOUR, hours))
+    if found is None:
+        return EventDay.of(*kept) if len(kept.starts) else None
+    added = found._replace(starts=found.starts % DAY)
+    together = Buckets(*(np.concatenate(pair) for pair in zip(kept, added, strict=True)))
+    return EventDay.of(*together.of(np.argsort(together.starts, kind="stable")))
 
 
 def _joined(days: Sequence[EventDay | None]) -> EventDay:

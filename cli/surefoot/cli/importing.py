@@ -18,6 +18,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 
 from surefoot.cli.config import load
 from surefoot.cli.output import JSON_OPTION, console, print_json
+from surefoot.cli.results_importing import results
 from surefoot.errors import UnreachableError
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ _SHOWN = 20
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    group = typer.Typer(no_args_is_help=True, help="Take in telemetry from files.")
+    group = typer.Typer(no_args_is_help=True, help="Take in telemetry, or results of repeated runs, from files.")
     group.command("otlp")(otlp)
+    group.command("results")(results)
     group.callback()(lambda: None)
     app.add_typer(group, name="import")
 

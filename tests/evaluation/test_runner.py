@@ -267,3 +267,42 @@ def test_post_hoc_confidence_is_asked_and_one_that_fails_changes_nothing(tmp_pat
     ran = repeat(Plan(suite=small(lambda _: "yes", k=2, tasks=1, confidence=sure), folder=tmp_path))
     assert [(a.confidence, a.acceptable) for a in ran.attempts] == [(80.0, True), (None, True)]
     assert ran.attempts[1].extra["notes"] == {"confidence": "RuntimeError: no idea"}
+
+
+def test_errors_that_the_protocol_names_are_the_infrastructure_s(tmp_path: Path) -> None:
+    def agent(number: int) -> str:
+        raise ConnectionResetError("by peer") if number else ValueError("mine")
+
+    suite = small(agent, k=1, infrastructure_errors=("ConnectionError",))
+    found = {a.task_id: (a.outcome, a.acceptable) for a in repeat(Plan(suite=suite, folder=tmp_path)).attempts}
+    assert found == {"t0": ("error", False), "t1": ("infrastructure", None)}
+
+
+def test_a_fixture_that_fails_is_the_infrastructure_and_a_checker_that_fails_is_no_verdict(tmp_path: Path) -> None:
+    def broken(*_: Any) -> bool:
+        raise RuntimeError("broken")
+
+    suite = small(lambda _: "yes", k=1)
+    no_fixture, no_checker = suite.tasks
+    tasks = (
+        replace(no_fixture, fixture=broken),
+        replace(no_checker, checkers=(Checker(type="callable", expected=broken),)),
+    )
+    ran = repeat(Plan(suite=replace(suite, tasks=tasks), folder=tmp_path))
+    found = {a.task_id: (a.outcome, a.acceptable) for a in ran.attempts}
+    assert found == {"t0": ("infrastructure", None), "t1": ("ok", None)}
+
+
+def test_what_stands_around_an_attempt_can_change_its_input_and_its_tools(tmp_path: Path) -> None:
+    def louder(ctx: AttemptContext) -> None:
+        ctx.input = "hello"
+        ctx.wraps.append(lambda name, function: lambda: f"{name}: {function()}")
+        ctx.notes["louder"] = True
+
+    def agent(given: str, ctx: AttemptContext) -> str:
+        return f"{given} {ctx.tool('greet', lambda: 'world')()}"
+
+    suite = small(agent, k=1, tasks=1)
+    variant = Variant(name="loud", perturb=(louder,))
+    (one,) = repeat(Plan(suite=replace(suite, variants=(variant,)), folder=tmp_path)).attempts
+    assert (one.output, one.extra["notes"]) == ("hello greet: world", {"louder": True})

@@ -41,6 +41,11 @@ def report(ran: Ran, suite: Suite, source: str, as_json: bool) -> None:
             soft_wrap=True,
         )
     out.print(f"Run folder: {ran.folder}", soft_wrap=True)
+    undelivered = sum("undelivered" in attempt.extra for attempt in ran.attempts)
+    if undelivered:
+        out.print(
+            f"[yellow]Runs of {undelivered} attempts may not have reached the server; the folder has them.[/yellow]"
+        )
     if ran.lost:
         out.print(f"{ran.lost} attempts were under way when an earlier run broke off; they were run again.")
     if ran.drifted:

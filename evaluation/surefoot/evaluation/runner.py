@@ -28,6 +28,7 @@ from surefoot.evaluation.suite import Suite, plain, suite_hash
 from surefoot.instrumentation import flush
 
 FORMAT: Final = "surefoot.run/1"
+_FLUSH_SECONDS: Final = 30.0
 _IN_PROCESSES: Final = frozenset({"process", "fresh"})
 _REMEDY: Final = "replay them from a cassette, simulate or withhold them, and say so in protocol.effects"
 
@@ -220,8 +221,8 @@ class _Run:
         if self._effects:
             acts = " and ".join(sorted(self._effects))
             raise EffectsError(
-                f"Stopped: the suite says that its tools have no effects, and one of them says {acts}. Write fixture in "
-                f"protocol.effects if all of it stays in the fixture; else {_REMEDY}."
+                f"Stopped: the suite says that its tools have no effects, and one of them says {acts}. Write "
+                f"fixture for protocol.effects if all of it stays in the fixture; else {_REMEDY}."
             )
         return self._why or "complete"
 
@@ -305,7 +306,7 @@ class _making:  # noqa: N801 - reads as a function where it is used
         if self._pool is not None:
             await self._pool.close()
         if self._plan.endpoint is not None:
-            await asyncio.to_thread(flush)
+            await asyncio.to_thread(flush, _FLUSH_SECONDS)
 
 
 def unfinished(folder: Path) -> Iterator[Attempt]:

@@ -21,6 +21,7 @@ import sys
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +34,8 @@ from surefoot.instrumentation import flush
 
 LENGTH: Final = struct.Struct(">I")
 # An attempt's spans must be delivered before its process may be replaced.
-_FLUSH_SECONDS: Final = 5.0
+_FLUSH_SECONDS: Final = 30.0
+_START_FLUSH_SECONDS: Final = 2.0
 _ENDING_SECONDS: Final = 0.2
 
 
@@ -54,9 +56,9 @@ def main(descriptor: int, source: str, variant: str, endpoint: str | None) -> No
     while True:
         order = orders.get()
         before = _surroundings()
-        attempt, left = _alone(_attempt(means, Order(**order), channel))
-        if endpoint is not None:
-            flush(_FLUSH_SECONDS)
+        attempt, left = _alone(_attempt(means, Order(**order), channel, endpoint))
+        if endpoint is not None and not flush(_FLUSH_SECONDS):
+            attempt = replace(attempt, extra={**attempt.extra, "undelivered": True})
         left += _left_behind(known)
         left += [] if _surroundings() == before else ["the environment or the working directory"]
         _send(channel, {"done": _portable(attempt), "left": left})
@@ -76,12 +78,15 @@ def _alone(attempt: Coroutine[Any, Any, Attempt]) -> tuple[Attempt, list[str]]:
     return done, left
 
 
-async def _attempt(means: Means, order: Order, channel: socket.socket) -> Attempt:
+async def _attempt(means: Means, order: Order, channel: socket.socket, endpoint: str | None) -> Attempt:
+    def began(attempt: Attempt) -> None:
+        if endpoint is not None:
+            # A run whose process dies exports no span: its start has to be there before the agent can kill it.
+            flush(_START_FLUSH_SECONDS)
+        _send(channel, {"began": {"trace_id": attempt.trace_id, "run_id": attempt.run_id}})
+
     return await make_attempt(
-        means,
-        order,
-        began=lambda attempt: _send(channel, {"began": {"trace_id": attempt.trace_id, "run_id": attempt.run_id}}),
-        answered=lambda attempt: _send(channel, {"answered": _portable(attempt)}),
+        means, order, began=began, answered=lambda attempt: _send(channel, {"answered": _portable(attempt)})
     )
 
 

@@ -112,3 +112,25 @@ def test_a_mistake_in_a_policy_takes_no_slo_down(settings: Settings) -> None:
     assert [slo.slo for slo in report.slos] == ["answers"]
     (problem,) = report.problems
     assert "policy.yaml:7: spec.rules[0].action: 'freeze' is not known here" in problem
+
+
+def test_a_mistake_in_a_file_ends_no_action_and_frees_no_other_slo(settings: Settings) -> None:
+    other = ANSWERS.replace("{name: answers}", "{name: others}", 1)
+    (settings.slos_path / "others.yaml").write_text(other)
+    (settings.slos_path / "policy.yaml").write_text(POLICY.replace("[answers]", "[answers, others]"))
+    engine = SloEngine(Lake.open(settings.lake_path), settings)
+    both = {report.slo: [action.since for action in report.actions] for report in engine.step(NOW, set()).slos}
+    assert both == {"answers": [NOW], "others": [NOW]}
+    (settings.slos_path / "answers.yaml").write_text(ANSWERS + "oops: [")
+    broken = engine.step(NOW + 60, set())
+    assert broken.problems
+    assert {report.slo: [action.since for action in report.actions] for report in broken.slos} == {"others": [NOW]}
+    (settings.slos_path / "policy.yaml").write_text("{")
+    assert [len(report.actions) for report in engine.step(NOW + 120, set()).slos] == [1]
+    (settings.slos_path / "answers.yaml").write_text(ANSWERS)
+    (settings.slos_path / "policy.yaml").write_text(POLICY.replace("[answers]", "[answers, others]"))
+    mended = SloEngine(Lake.open(settings.lake_path), settings).step(NOW + 180, set())
+    assert {report.slo: [action.since for action in report.actions] for report in mended.slos} == both
+    (settings.slos_path / "policy.yaml").unlink()
+    assert [report.actions for report in engine.step(NOW + 240, set()).slos] == [[], []]
+    assert len(recorded(settings)) == 4  # each began once and ended once

@@ -139,7 +139,8 @@ class SloEngine:
         self._records.define((judged.slo for judged in self._judged.values()), now)
         if not policies and not self._records.actions:
             return reports
-        found = policy.evaluate(policies, reports, self._records.actions, now)
+        whole = not self._files.loaded.problems
+        found = policy.evaluate(policies, reports, self._records.actions, now, files_are_whole=whole)
         self._records.act(found.active, found.changes, now)
         return [replace(report, actions=found.active.get(report.slo, [])) for report in reports]
 

@@ -75,9 +75,12 @@ def _own(
     adjustments: dict[str, BudgetAdjustment] = {}
     for entry in entries:
         if isinstance(entry.parsed, ErrorBudgetPolicy):
-            wrong = [*_taken(entry, policies), *deciding.check(entry.parsed, by_policy)]
-            if not wrong:
+            taken, wrong = _taken(entry, policies), list(deciding.check(entry.parsed, by_policy))
+            # One SLO that is not there, perhaps for a mistake in its file, does not free the others.
+            fits = not wrong or {refused.path[:2] for refused in wrong} == {("spec", "slos")}
+            if not taken and fits and (not wrong or any(slo in by_policy for slo in entry.parsed.slos)):
                 policies[entry.name] = entry.parsed
+            wrong = [*taken, *wrong]
         elif isinstance(entry.parsed, BudgetAdjustment):
             wrong = [*_taken(entry, adjustments), *adjusting.check(entry.parsed, by_adjustment)]
             if not wrong:

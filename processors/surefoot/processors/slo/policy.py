@@ -132,10 +132,12 @@ def evaluate(
     reports: Sequence[SloReport],
     previous: Mapping[str, Sequence[ActionReport]],
     now: float,
+    files_are_whole: bool = True,
 ) -> Evaluation:
     """What the policies demand at ``now``. ``previous``: the actions in force before, by SLO (from ``slo_actions``).
 
-    ``reports`` are those of all views. An action whose policy, rule or SLO is gone ends.
+    ``reports`` are those of all views. An action whose policy, rule or SLO is gone ends; but while there are files that
+    cannot be used, nobody knows whether it is gone, and it stays.
     """
     active: dict[str, list[ActionReport]] = {}
     changes: list[Change] = []
@@ -146,6 +148,10 @@ def evaluate(
             active[slo] = held
         changes += [Change(slo, action, None, action.evidence) for action in held if _identity(action) not in before]
     for slo, actions in previous.items():
+        if not files_are_whole:
+            missing = [action for action in actions if not _is_asked(policies, reports, slo, action)]
+            if missing:
+                active.setdefault(slo, []).extend(missing)
         held_now = {_identity(action) for action in active.get(slo, ())}
         changes += [
             Change(slo, action, now, _why_ended(policies, reports, slo, action))
@@ -153,6 +159,19 @@ def evaluate(
             if _identity(action) not in held_now
         ]
     return Evaluation(active, changes)
+
+
+def _is_asked(
+    policies: Sequence[ErrorBudgetPolicy], reports: Sequence[SloReport], slo: str, action: ActionReport
+) -> bool:
+    """Whether the rule that began an action, and its SLO, are there."""
+    services = {report.service for report in reports if report.slo == slo}
+    return any(
+        (rule.action, rule.mode) == (action.action, action.mode)
+        for policy in policies
+        for rule in policy.rules
+        if policy.name == action.policy and any(policy.applies_to(slo, service) for service in services)
+    )
 
 
 def _by_slo(reports: Sequence[SloReport]) -> dict[str, list[SloReport]]:

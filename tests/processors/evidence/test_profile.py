@@ -224,3 +224,11 @@ def test_json_is_read_strictly_too(tmp_path: Path) -> None:
 def test_more_acceptable_runs_than_runs_is_a_mistake() -> None:
     with pytest.raises(FileError, match=r"published.counts\[0\].c: 4 of 3 runs"):
         profile([count(3, 4, 1)])
+
+
+def test_normalised_consistency_and_its_interval_are_about_the_same_groups() -> None:
+    reaching = [count(3, 3, 50), count(3, 2, 20)]
+    alone, beside = profile(reaching), profile([*reaching, count(1, 0, 400)])
+    name = "normalised_consistency_at_k"
+    assert values(beside)[name] == values(alone)[name]
+    assert beside.indicators.confidence_intervals[name] == alone.indicators.confidence_intervals[name]

@@ -108,6 +108,11 @@ class Counted:
         judged = replace(groups, n=groups.n + groups.missing, missing=np.zeros_like(groups.missing))
         return replace(self, groups=judged)
 
+    def reaching_k(self) -> Counted:
+        """Only the groups with k judged runs: Pass^k over Mean@k is about the same groups above and below the line."""
+        enough = self.groups.n >= self.k
+        return self if enough.all() else replace(self, groups=self.groups.select(enough), codes=self.codes[enough])
+
 
 def _descriptive(production: int | None) -> str:
     if not production:
@@ -295,6 +300,7 @@ def _quotient_bounds(counted: Counted, sides: Sides, confidence: float, method: 
     if method is not None:
         raise EvidenceInputError(_unfit(method, "normalised_consistency_at_k", ("the default",)))
     each = (1 + confidence) / 2
+    counted = counted.reaching_k()
     strict = _bounds(counted, "strict_repeated_success_at_k", sides, each, None)
     opposite: dict[Sides, Sides] = {"two": "two", "lower": "upper", "upper": "lower"}
     mean = _bounds(counted, "outcome_yield", opposite[sides], each, None)

@@ -128,10 +128,38 @@ def test_the_profile_is_a_row_of_its_table(home: Path) -> None:
     assert again.returncode == 0, again.stderr
     written = json.loads((home / "again.json").read_text())
     done = surefoot(home, "sql", "--format", "json", "SELECT profile_id, name, task_class, document FROM profiles")
-    rows = {row["profile_id"]: row for row in json.loads(done.stdout)}
-    row = rows[written["content_hash"]]
+    # Two builds of the same runs are one profile, and one row.
+    (row,) = (one for one in json.loads(done.stdout) if one["profile_id"] == written["content_hash"])
     assert (row["name"], row["task_class"]) == ("reconcile", "reconcile")
-    assert json.loads(row["document"]) == written
+    kept = json.loads(row["document"])
+    for one in (kept, written):
+        del one["evidence"]["built_at"], one["evidence"]["table_versions"]
+    assert kept == written
+
+
+def test_a_decision_is_recorded_once(home: Path) -> None:
+    check = ("boundary", "check", "reconcile.yaml", "examples/repeated/boundary.yaml", "--record", "--json")
+    first, second = surefoot(home, *check), surefoot(home, *check)
+    assert (first.returncode, second.returncode) == (1, 1), first.stderr
+    decision = json.loads(first.stdout)
+    columns = "profile_id, boundary_id, allowed, mode, document"
+    done = surefoot(home, "sql", "--format", "json", f"SELECT {columns} FROM decisions")
+    (row,) = json.loads(done.stdout)
+    document = json.loads(row.pop("document"))
+    assert document["decision"] == decision
+    assert document["boundary"]["joint_rule"]["declared"] == "2026-09-01"
+    assert row == {
+        "profile_id": decision["content_hash"],
+        "boundary_id": "reconcile",
+        "allowed": False,
+        "mode": decision["mode"],
+    }
+    elsewhere = home / "no lake"
+    elsewhere.mkdir()
+    for file in ("reconcile.yaml", "examples/repeated/boundary.yaml"):
+        shutil.copy(home / file, elsewhere)
+    refused = surefoot(elsewhere, "boundary", "check", "reconcile.yaml", "boundary.yaml", "--record")
+    assert refused.returncode == 3, refused.stderr
 
 
 def test_a_changed_tool_revokes(home: Path) -> None:

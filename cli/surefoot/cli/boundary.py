@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -35,15 +36,18 @@ def check(
     boundary: Path = typer.Argument(metavar="BOUNDARY", help="A boundary's file, YAML or JSON."),
     as_json: bool = JSON_OPTION,
     markdown: bool = typer.Option(False, "--markdown", help="Print Markdown, for a CI summary or a comment."),
+    record: bool = typer.Option(False, "--record", help="Keep the decision in the lake's table decisions."),
 ) -> None:
     """Hold a profile against a boundary: ends with 0 if it is cleared, 1 if it is not, 2 if a file is wrong."""
     from surefoot.processors.boundary.check import check_boundary
     from surefoot.processors.boundary.definition import read_boundary
     from surefoot.processors.evidence.profile import read_profile
 
-    read = read_boundary(boundary)
-    today = datetime.fromtimestamp(time.time(), UTC).date()
+    read, now = read_boundary(boundary), time.time()
+    today = datetime.fromtimestamp(now, UTC).date()
     decision = check_boundary(read_profile(profile), read, today, _open_actions(read))
+    if record:
+        _record(decision, read, now)
     if as_json:
         print_json(asdict(decision))
     elif markdown:
@@ -63,6 +67,22 @@ def _open_actions(boundary: Boundary) -> list[SloAction]:
     from surefoot.processors.lake import Lake
 
     return open_actions(Lake.open(load().lake_path, create=False), boundary.slos)
+
+
+def _record(decision: Decision, boundary: Boundary, now: float) -> None:
+    from surefoot.cli.config import load
+    from surefoot.processors.boundary.record import decision_row
+    from surefoot.processors.inbox import have_done
+
+    have_done(
+        load(),
+        "record",
+        {"table": "decisions", "row": decision_row(decision, boundary, now)},
+        getpass.getuser(),
+        tell=lambda _: None,
+        clock=time.time,
+        sleep=time.sleep,
+    )
 
 
 def _print(decision: Decision) -> None:

@@ -16,18 +16,19 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from support.openslo_documents import FILES, GOOD, write
-from support.reports import every_state, slo
+from support.reports import every_state, slo, stratum
 from support.slo_events import Row, Tables
 from surefoot.cli import slo_status
 from surefoot.cli.main import app
 from surefoot.cli.output import lasting, objective_percent
 from surefoot.cli.slo_explain import UnknownSloError
 from surefoot.cli.slo_history import HistoryError
+from surefoot.errors import UnreachableError
 from surefoot.processors import status
 from surefoot.processors.lake import Lake
 from surefoot.processors.settings import Settings
 from surefoot.processors.slo import SloEngine, load_slos
-from surefoot.processors.slo.report import Counts, StatusReport
+from surefoot.processors.slo.report import Counts, StatusReport, StratumReport
 
 Command = Callable[..., Result]
 
@@ -176,6 +177,22 @@ def test_status_is_readable_at_any_width(width: int, monkeypatch: pytest.MonkeyP
     assert "late (matured): for 2 h the policy desk-policy demands: tighten mode to human_approval: budget left" in flat
     assert "not counted, 2026-11-24 18:00 to 2026-11-24 20:00 UTC: the ledger moves (Ada)" in flat
     assert ("lasts" in text) == (width >= 156)
+
+
+def test_check_ends_with_1_for_a_stratum_and_with_3_for_numbers_of_long_ago(surefoot: Command, tmp_path: Path) -> None:
+    def check(at: float, *strata: StratumReport) -> Result:
+        report = StatusReport(at, [slo("desk", "ok", Counts(500, 1), 0.99, strata)], [])
+        status.publish(Settings(home=tmp_path).status_path, "slo", report.to_json())
+        return surefoot("status", "--check")
+
+    now = time.time()
+    assert check(now).exit_code == 0
+    refund = stratum("burning_page", Counts(60, 40), 0.99, "task_class=refund", {"task_class": "refund"})
+    assert check(now, refund).exit_code == 1
+    assert check(now - 3600, refund).exit_code == 1
+    late = check(now - 3600)
+    assert isinstance(late.exception, UnreachableError)
+    assert "of now nothing is known" in str(late.exception)
 
 
 def test_nine_nines_are_not_one_hundred_per_cent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,21 +29,33 @@ STATE_STYLE = {
     "burning_page": "bold red",
     "exhausted": "red",
 }
+# As the alert SurefootSloEvaluationStale.
+STALE_SECONDS = 300.0
 TROUBLED = ("burning_page", "burning_ticket", "exhausted")
 
 
 def show_status(
     as_json: bool = JSON_OPTION,
-    fail_on_burning: bool = typer.Option(False, "--check", help="End with 1 if an SLO burns, or its budget is spent."),
+    fail_on_burning: bool = typer.Option(
+        False, "--check", help="End with 1 if an SLO or a stratum of it burns, or its budget is spent."
+    ),
 ) -> None:
     """Budget left, burn rates and what is burning, as last computed by `surefoot serve`."""
     report = latest(load().status_path)
+    now = time.time()
     if as_json:
         print_json(report.to_json())
     else:
-        print_table(report, time.time())
-    if fail_on_burning and any(slo.strata[0].state in TROUBLED for slo in report.slos):
+        print_table(report, now)
+    if not fail_on_burning:
+        return
+    if any(stratum.state in TROUBLED for slo in report.slos for stratum in slo.strata):
         raise typer.Exit(1)
+    if now - report.computed_at > STALE_SECONDS:
+        raise UnreachableError(
+            f"Nothing burned when this was computed, {lasting(now - report.computed_at)} ago; of now nothing is known. "
+            "Is `surefoot serve` running?"
+        )
 
 
 def latest(folder: Path) -> StatusReport:

@@ -19,7 +19,7 @@ from surefoot.processors.boundary.slo_actions import SloAction
 from surefoot.processors.boundary.soundness import remarks, unsound
 from surefoot.processors.boundary.validity import differences_from
 from surefoot.processors.evidence.changes import shown
-from surefoot.processors.evidence.grading.decision_grade import too_coarse
+from surefoot.processors.evidence.grading.decision_grade import contradiction, too_coarse
 from surefoot.processors.evidence.grading.propagation import OF_THE_OUTCOME
 from surefoot.processors.evidence.multiplicity import multiplicity
 from surefoot.processors.evidence.profile import Profile
@@ -142,6 +142,8 @@ def _about_the_evidence(profile: Profile, boundary: Boundary) -> list[Reason]:
     if not profile.grader.decision_grade:
         found.append(Reason("grader", f"not decision-grade: {'; '.join(profile.grader.reasons)}", mode))
         return found
+    if wrong := contradiction(profile):
+        found.append(Reason("grader", f"not decision-grade: {wrong}", mode))
     for gate in boundary.gates:
         budget = 1 - gate.bound if gate.comparison == ">=" else gate.bound
         why = too_coarse(profile.grader, budget, least.grader_error_share) if gate.indicator in OF_THE_OUTCOME else None

@@ -12,10 +12,10 @@ from support.profiles import boundary
 from support.profiles import profile as published
 from surefoot.processors.boundary.check import check_boundary
 from surefoot.processors.evidence.grading.audit import rates, side_of, wrong_share
-from surefoot.processors.evidence.grading.decision_grade import measured, too_coarse
+from surefoot.processors.evidence.grading.decision_grade import contradiction, measured, too_coarse
 from surefoot.processors.evidence.grading.propagation import bounds_behind, estimate_behind, indicators_behind
 from surefoot.processors.evidence.measure import Counted
-from surefoot.processors.evidence.profile import AuditedVerdicts, ClassAudit, GraderError, Profile, sealed
+from surefoot.processors.evidence.profile import AuditedVerdicts, ClassAudit, GraderError, GraderUse, Profile, sealed
 
 
 def side(runs: int, audited: int, right: int, unresolved: int = 0, effective: int | None = None) -> AuditedVerdicts:
@@ -189,6 +189,26 @@ def test_a_boundary_says_that_the_grader_is_too_coarse() -> None:
     refused = check_boundary(graded(measured([USELESS]), COUNTS), boundary(gates=[gates]), date(2026, 10, 1))
     assert not refused.cleared
     assert any("not decision-grade: task class reconcile: the grader's Youden" in one.what for one in refused.reasons)
+
+
+def test_a_profile_cannot_vouch_for_its_own_grader() -> None:
+    gates = {"indicator": "outcome_yield", "comparison": ">=", "bound": 0.9}
+    good = measured([AUDITED])
+    forged = [
+        measured([USELESS]).model_copy(update={"decision_grade": True}),
+        good.model_copy(update={"smallest_budget": 0.0001}),
+    ]
+    for grader in forged:
+        decision = check_boundary(graded(grader, COUNTS), boundary(gates=[gates]), date(2026, 10, 1))
+        assert any("not what its audits give" in one.what for one in decision.reasons)
+    honest = published(COUNTS)
+    judge = GraderUse(name="judge", version="1", kind="model", judges="outcome", verdicts=3000)
+    evidence = honest.evidence.model_copy(update={"graders": [judge]})
+    fields = {name: getattr(honest, name) for name in Profile.model_fields if name != "content_hash"}
+    decision = check_boundary(sealed({**fields, "evidence": evidence}), boundary(gates=[gates]), date(2026, 10, 1))
+    assert any("judge judged 3000 runs, is no executable check" in one.what for one in decision.reasons)
+    assert contradiction(honest) is None
+    assert contradiction(graded(good, COUNTS)) is None
 
 
 def test_a_profile_with_audits_can_be_read_again() -> None:

@@ -9,12 +9,13 @@ its upper bound. A false-accept rate is a share of the unacceptable runs only an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isclose
 from typing import Final
 
 from surefoot.processors.evidence.estimate import Estimate
 from surefoot.processors.evidence.grading.audit import GraderRates, rates
 from surefoot.processors.evidence.measure import NOT_MEASURED
-from surefoot.processors.evidence.profile import ClassAudit, GraderError, IndicatorPart, IntervalPart
+from surefoot.processors.evidence.profile import ClassAudit, GraderError, IndicatorPart, IntervalPart, Profile
 
 # At this share the grader's own mistakes can spend half of the budget before the agent makes one. More, and a missed
 # objective says as much about the grader as about the agent.
@@ -63,6 +64,21 @@ def too_coarse(grader: GraderError, budget: float, share: float = ERROR_SHARE) -
         f"the grader may be wrong on {error:.4g} of the runs, more than {share:g} of the budget of {budget:.4g}; "
         "audit more of its verdicts, or use a better one"
     )
+
+
+def contradiction(profile: Profile) -> str | None:
+    """Where what the profile says of its grader does not follow from the audits and the graders that it recorded."""
+    said = profile.grader
+    if said.audits:
+        again = measured(said.audits, profile.repeat_protocol.confidence_level)
+        same = isclose(said.smallest_budget or 0.0, again.smallest_budget or 0.0)
+        if again.decision_grade == said.decision_grade and same:
+            return None
+        return f"the profile's word on its grader is not what its audits give: {'; '.join(again.reasons)}"
+    inexact = [one for one in profile.evidence.graders or [] if one.judges == "outcome" and one.kind != "executable"]
+    if said.decision_grade and inexact:
+        return f"{inexact[0].name} judged {inexact[0].verdicts} runs, is no executable check and was not audited"
+    return None
 
 
 def class_name(one: ClassAudit | GraderRates) -> str:

@@ -179,7 +179,7 @@ def _most_wrong(audit: ClassAudit, confidence: float) -> tuple[float, float]:
 
 
 def _quotient(counted: Counted, audits: Sequence[ClassAudit], sides: Sides, confidence: float) -> Interval | None:
-    each = (1 + confidence) / 2
+    counted, each = counted.reaching_k(), (1 + confidence) / 2
     opposite: dict[Sides, Sides] = {"two": "two", "lower": "upper", "upper": "lower"}
     strict = propagated(counted, audits, "strict_repeated_success_at_k", sides, each)
     mean = propagated(counted, audits, "outcome_yield", opposite[sides], each)

@@ -23,21 +23,25 @@ _WORST: Final = 10  # tasks that are shown
 
 def report(ran: Ran, suite: Suite, source: str, as_json: bool) -> None:
     """Print what a run came to."""
+    from surefoot.evaluation.perturb.ratios import of_suite
     from surefoot.evaluation.results import summaries
     from surefoot.evaluation.varied import varied
 
     found = summaries(ran.attempts, suite.protocol.k)
+    kept = of_suite(suite, ran.attempts)
     differing = varied(ran.attempts) if suite.protocol.freeze is not None else []
     if as_json:
-        print_json(_for_scripts(ran, found))
+        print_json(_for_scripts(ran, found) | {"robustness": [asdict(each) for each in kept]})
         return
     out = console()
     for summary in found:
         _print(out, summary)
-    for each in differing:
-        kind = "world" if each.of_world else "agent"
+    for each in kept:
+        out.print(f"disturbed  {each}", markup=False, soft_wrap=True)
+    for one in differing:
+        kind = "world" if one.of_world else "agent"
         out.print(
-            f"still varied ({kind})  {each.what}: in {each.tasks} of {each.of} tasks, e.g. {each.example}",
+            f"still varied ({kind})  {one.what}: in {one.tasks} of {one.of} tasks, e.g. {one.example}",
             soft_wrap=True,
         )
     out.print(f"Run folder: {ran.folder}", soft_wrap=True)

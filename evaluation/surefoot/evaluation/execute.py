@@ -24,6 +24,7 @@ from surefoot.evaluation.agent import AttemptContext, call_with, takes_context
 from surefoot.evaluation.conversation import converse
 from surefoot.evaluation.errors import AgentExitError, AttemptTimeoutError, InfrastructureError
 from surefoot.evaluation.loading import resolve
+from surefoot.evaluation.perturb.fault_errors import injected
 from surefoot.evaluation.records import Attempt, Failure, Outcome
 from surefoot.evaluation.suite import Suite, Task, Variant, attempt_seed
 from surefoot.evaluation.telling import tell
@@ -298,8 +299,8 @@ def _named_infrastructure(suite: Suite) -> Iterator[None]:
         yield
     except Exception as error:
         names = {error_type_of(kind) for kind in type(error).__mro__}
-        if names.isdisjoint(suite.protocol.infrastructure_errors):
-            raise
+        if names.isdisjoint(suite.protocol.infrastructure_errors) or injected(error):
+            raise  # a fault that was made on purpose is there for the agent to handle
         raise InfrastructureError(f"{error_type(error)}: {error}") from error
 
 

@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 from surefoot.evaluation.agent import AttemptContext
-from surefoot.evaluation.perturb import KINDS, FaultInjector, Faults, PerturbError, doses, injected
-from surefoot.evaluation.perturb.dose import dose
+from surefoot.evaluation.perturb import KINDS, FaultInjector, Faults, PerturbError, injected
+from surefoot.evaluation.perturb.dose import dose, doses
 from surefoot.evaluation.perturb.faults import spoiled
 from surefoot.evaluation.records import Attempt
 from surefoot.instrumentation import sdk, semconv

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from surefoot.evaluation.perturb import ConcurrentUpdate, Environment, Faults, Prompts, retained
+from surefoot.evaluation.perturb import ConcurrentUpdate, Environment, Faults, Prompts
 from surefoot.evaluation.perturb.dose import dose
-from surefoot.evaluation.perturb.ratios import kind_of
+from surefoot.evaluation.perturb.ratios import kind_of, retained
 from surefoot.processors.evidence.groups import GroupTable
 
 

@@ -72,6 +72,8 @@ def doses(attempts: Iterable[Attempt]) -> dict[str, Dose]:
 def _summed(reports: list[Mapping[str, Any]]) -> Dose:
     injections = [one for report in reports for one in report["injections"]]
     calls = sum(report["calls"] for report in reports)
+    plans = {report["asked"] for report in reports}
     # Weighted by calls, where a variant asks for more on one tool than on another.
-    asked = sum(report["asked"] * report["calls"] for report in reports) / calls if calls else reports[0]["asked"]
+    weighted = sum(report["asked"] * report["calls"] for report in reports)
+    asked = weighted / calls if len(plans) > 1 and calls else plans.pop()
     return dose(asked, calls, (one["kind"] for one in injections if one["delivered"]), len(injections))

@@ -11,16 +11,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from surefoot.evaluation.loading import resolve
-from surefoot.evaluation.perturb.dose import Dose
+from surefoot.evaluation.perturb.dose import Dose, doses
 from surefoot.evaluation.perturb.environment import Environment
 from surefoot.evaluation.perturb.faults import Faults
 from surefoot.evaluation.perturb.prompts import Prompts
-from surefoot.evaluation.perturb.world import ConcurrentUpdate
+from surefoot.evaluation.perturb.world import ConcurrentUpdate, Interrupted
+from surefoot.evaluation.records import Attempt
+from surefoot.evaluation.results import group_table, of_variant, variants
+from surefoot.evaluation.suite import Suite, Variant
 from surefoot.processors.evidence.groups import GroupTable
 from surefoot.processors.evidence.robustness import Kind, Robustness, robustness
 
 _KIND: Mapping[type[Any], Kind] = {
     Faults: "fault",
+    Interrupted: "fault",
     Environment: "environment",
     ConcurrentUpdate: "environment",
     Prompts: "prompt",
@@ -51,11 +55,28 @@ def kind_of(entries: Sequence[Any]) -> Kind | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
+def of_suite(suite: Suite, attempts: Sequence[Attempt]) -> list[Retained]:
+    """Return a line for each perturbed variant of a run, beside the first variant that nothing disturbs."""
+    entries = {variant.name: _entries(suite, variant) for variant in suite.variants}
+    there = [name for name in variants(attempts) if name in entries]
+    calm = next((name for name in there if not entries[name]), None)
+    disturbed = [name for name in there if entries[name]]
+    if calm is None or not disturbed:
+        return []
+    tables = {name: group_table(of_variant(attempts, name)) for name in (calm, *disturbed)}
+    return retained(tables[calm], {name: tables[name] for name in disturbed}, entries, doses(attempts))
+
+
+def _entries(suite: Suite, variant: Variant) -> tuple[Any, ...]:
+    agent = resolve(variant.agent or suite.agent, f"agent of {variant.name}")
+    return (*variant.perturb, agent) if isinstance(agent, Interrupted) else variant.perturb
+
+
 def retained(
     baseline: GroupTable,
     perturbed: Mapping[str, GroupTable],
     entries: Mapping[str, Sequence[Any]],
-    doses: Mapping[str, Dose] | None = None,
+    delivered: Mapping[str, Dose] | None = None,
 ) -> list[Retained]:
     """Return a line for each perturbed variant; ``entries``: each variant's ``perturb``."""
     lines = []
@@ -64,5 +85,5 @@ def retained(
         if kind is None:
             lines.append(Retained(variant, None, None, "no ratio: it has not one kind of Surefoot's perturbations"))
         else:
-            lines.append(Retained(variant, robustness(baseline, groups, kind), (doses or {}).get(variant)))
+            lines.append(Retained(variant, robustness(baseline, groups, kind), (delivered or {}).get(variant)))
     return lines

@@ -22,6 +22,7 @@ from surefoot.cli import (
     explain,
     grade,
     importing,
+    init,
     lake,
     profile,
     repeat,
@@ -54,6 +55,7 @@ grade.register(app)
 boundary.register(app)
 case.register(app)
 compare.register(app)
+init.register(app)
 repeat.register(app)
 artefacts.register(app)
 config.register(app)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +47,9 @@ def run_test(test: str, output: Any, context: AttemptContext) -> tuple[bool | No
             reports.append(report)
 
     arguments = [test, "-q", "-s", "-c", os.devnull, "--rootdir", ".", "-p", "no:cacheprovider", "--no-header"]
-    with _one_at_a_time:
+    with _one_at_a_time, warnings.catch_warnings():
+        # Plugins speak up about settings that they miss in the empty ini file.
+        warnings.simplefilter("ignore")
         code = pytest.main([*arguments, "--import-mode=importlib", "--tb=short"], plugins=[Plugin()])
     failed = [report for report in reports if report.failed]
     if failed:

@@ -123,7 +123,11 @@ def profile(groups: GroupTable) -> None:
     counts = sufficient_counts(groups, ("task_class",))
     # Only what the numbers are computed from; who ran what, where and when is left out.
     evidence = Evidence.model_construct(
-        counts=counts, equivalence_rule=groups.equivalence_rule, tally=Tally.model_construct(production=0)
+        counts=counts,
+        equivalence_rule=groups.equivalence_rule,
+        tally=Tally.model_construct(production=0),
+        block_unit=None,
+        first_run=None,
     )
     grader = grader_of_kind("executable")
     for part in (None, *([one] for one in counts)):

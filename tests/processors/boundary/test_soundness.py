@@ -40,7 +40,26 @@ def test_runs_without_a_verdict_count_against_the_agent() -> None:
     assert [gate.status for gate in decision.gates] == ["failed", "failed"]
     assert decision.gates[0].bound is not None
     assert decision.gates[0].bound < 0.96
-    assert "48 runs without a verdict count as unacceptable in the bounds" in decision.notes
+    assert "48 runs without a verdict count as what makes each bound worse" in decision.notes
+
+
+@pytest.mark.parametrize(
+    ("indicator", "comparison"),
+    [
+        ("mixed_outcome_rate", "<="),
+        ("consistent_wrong_rate", "<="),
+        ("non_equivalent_repeated_failure_rate", "<="),
+        ("equivalent_outcome_agreement", ">="),
+        ("strict_repeated_success_at_k", ">="),
+    ],
+)
+def test_without_a_verdict_is_what_makes_the_bound_worse(indicator: str, comparison: str) -> None:
+    # Of one group in ten, failed twice in the same way, the third verdict is missing, and of one all are.
+    made = profile([count(3, 3, 320), count(2, 0, 40, True, missing=1), count(0, 0, 40, missing=3)])
+    gate = {"indicator": indicator, "comparison": comparison, "bound": 0.5}
+    (found,) = decide(made, gates=[gate]).gates
+    assert found.bound is not None
+    assert found.bound < 0.8 if comparison == ">=" else found.bound > 0.2
 
 
 def test_a_stratum_whose_verdicts_are_missing_does_not_hide_behind_the_others() -> None:

@@ -76,8 +76,8 @@ def check_gate(gate: Gate, boundary: Boundary, profile: Profile) -> GateResult:
         return _undefined(
             gate, boundary, confidence, f"{why}: select k runs a group, or declare their number as k", found
         )
-    counted = as_judged.carefully()
     sides: Sides = "lower" if gate.comparison == ">=" else "upper"
+    counted = as_judged.carefully(gate.indicator, sides)
     if gate.indicator in GRADER_RATES:
         interval = _grader_interval(gate, profile, sides, confidence)
     else:

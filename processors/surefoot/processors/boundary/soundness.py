@@ -45,7 +45,7 @@ def remarks(profile: Profile, boundary: Boundary) -> list[str]:
         )
     missing = sum(row.missing * row.groups for stratum in evidence.counts for row in stratum.outcomes)
     if missing and not tally.production:
-        found.append(f"{missing} runs without a verdict count as unacceptable in the bounds")
+        found.append(f"{missing} runs without a verdict count as what makes each bound worse")
     attempts = {row.n + row.missing for stratum in evidence.counts for row in stratum.outcomes}
     if len(attempts) > 1:
         found.append(

@@ -96,16 +96,23 @@ class Counted:
         reason = _descriptive(evidence.tally.production)
         return cls(tuple(strata), k, table, codes, reason, evidence.block_unit, evidence.first_run)
 
-    def carefully(self) -> Counted:
-        """The same for a gate: repeated runs without a verdict count as unacceptable ones.
+    def carefully(self, name: str, sides: Sides) -> Counted:
+        """The same for a gate on an indicator: repeated runs without a verdict count as what makes its bound worse.
 
-        Who leaves them out trusts that they are like the others; runs that are hard to judge are not. Production is as
-        it was: what nobody chose to grade there is no missing verdict.
+        That is unacceptable where a share of good has a floor. Who leaves them out trusts that they are like the
+        others; runs that are hard to judge are not. Production stays: what nobody chose to grade is not missing.
         """
         groups = self.groups
-        if self.descriptive or not groups.missing.any():
+        lacking = groups.missing > 0
+        if self.descriptive or not lacking.any():
             return self
-        judged = replace(groups, n=groups.n + groups.missing, missing=np.zeros_like(groups.missing))
+        n, c = groups.n + groups.missing, groups.c
+        if name == "mixed_outcome_rate":
+            c = np.where(lacking, np.clip(c, 1, n - 1), c)
+        elif sides == "upper" and name not in _CLASSES_OF:
+            c = c + groups.missing
+        same = np.where(lacking & (groups.equivalent == 1), -1, groups.equivalent).astype(np.int8)
+        judged = replace(groups, n=n, c=c, missing=np.zeros_like(n), equivalent=same)
         return replace(self, groups=judged)
 
     def reaching_k(self) -> Counted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import pickle
 from typing import Any
 
 import httpx
@@ -162,16 +163,33 @@ def test_only_the_named_tools_fail() -> None:
 
 
 def test_the_tools_span_says_so() -> None:
+    def broken(flight: str) -> None:
+        raise LookupError(flight)
+
     with capture() as captured:
-        tool = sdk.tool("lookup")(always("empty").wrap("lookup", lookup))
-        assert tool("HAT136") == {}
+        assert sdk.tool("around")(always("empty").wrap("around", lookup))("HAT136") == {}
+        with pytest.raises(LookupError):
+            sdk.tool("really")(always("empty").wrap("really", broken))("HAT136")
         with pytest.raises(TimeoutError):
-            always("timeout").wrap("book", lookup)("HAT136")
-        sdk.tool("pay")(lookup)("HAT136")
+            sdk.tool("late")(always("timeout").wrap("late", lookup))("HAT136")
+        with pytest.raises(TimeoutError):  # the tool's span is within it, and it is never called
+            always("timeout").wrap("inside", sdk.tool("inside")(lookup))("HAT136")
         spans = captured.spans()
     kinds = {span.name: (span.attributes or {}).get(semconv.FAULT_INJECTED) for span in spans}
-    assert len(spans) == 3
-    assert kinds == {"execute_tool lookup": "empty", "execute_tool book": "timeout", "execute_tool pay": None}
+    assert len(spans) == 4
+    assert kinds == {
+        "execute_tool around": "empty",
+        "execute_tool really": None,
+        "execute_tool late": "timeout",
+        "execute_tool inside": "timeout",
+    }
+
+
+def test_its_errors_can_be_sent_to_another_process() -> None:
+    error = seen(always("http_429"), asynchronous=False)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.status_code, copy.retry_after, str(copy)) == (429, error.retry_after, str(error))
+    assert injected(copy)
 
 
 @pytest.mark.parametrize("settings", [{"p": 20}, {"weights": {"fire": 1}}, {"weights": {"empty": 0}}, {"errors": "x"}])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from surefoot.evaluation.errors import EvaluationError
@@ -53,11 +54,9 @@ class Raised:
 class ToolFailedError(EvaluationError):
     """A tool did not do what it was asked."""
 
-    def __init__(self, raised: Raised) -> None:
-        super().__init__(raised.message)
-        self.status_code = STATUS.get(raised.kind)
-        self.headers: Mapping[str, str] = raised.headers
-        self.retry_after = raised.retry_after if raised.kind == "http_429" else None
+    status_code: int | None = None
+    retry_after: int | None = None
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 class ToolTimeoutError(ToolFailedError, TimeoutError):
@@ -74,7 +73,12 @@ class ToolHTTPError(ToolFailedError):
 
 def _plain(raised: Raised) -> Exception:
     kinds: dict[str, type[ToolFailedError]] = {"timeout": ToolTimeoutError, "network_error": ToolConnectionError}
-    return _own(kinds.get(raised.kind, ToolHTTPError)(raised))
+    error = kinds.get(raised.kind, ToolHTTPError)(raised.message)
+    if raised.kind in STATUS:
+        error.status_code, error.headers = STATUS[raised.kind], raised.headers
+    if raised.kind == "http_429":
+        error.retry_after = raised.retry_after
+    return _own(error)
 
 
 def _httpx(raised: Raised) -> Exception:

@@ -101,20 +101,21 @@ class FaultInjector:
             return (yield call)
         kinds = [kind for kind in KINDS if self.plan.weights.get(kind)]
         kind = luck.choices(kinds, [self.plan.weights[kind] for kind in kinds])[0]
-        with marked(call.tool, kind):
-            if kind in RAISING:
+        if kind in RAISING:
+            with marked(call.tool, kind):
                 self._note(call, kind, delivered=True)
                 raised = Raised(call.tool, kind, luck.randint(1, 30))
                 if self.plan.deliver == "return":
                     return raised.as_result()
                 raise MAKERS[self.plan.errors](raised)
-            try:
-                result = yield call
-            except BaseException:
-                self._note(call, kind, delivered=False)
-                raise
-            self._note(call, kind, delivered=True)
-            return spoiled(kind, result)
+        try:
+            result = yield call
+        except BaseException:
+            self._note(call, kind, delivered=False)
+            raise
+        self._note(call, kind, delivered=True)
+        mark(kind)
+        return spoiled(kind, result)
 
     def _note(self, call: Call, kind: str, *, delivered: bool) -> None:
         self.injections.append(Injection(call.tool, call.index, kind, delivered))
@@ -149,13 +150,20 @@ def _same(changed: Any, result: Any) -> bool:
 _TOOL_SPAN: Final = frozenset({semconv.TOOL_NAME, "tool.name"})
 
 
-@contextlib.contextmanager
-def marked(tool: str, kind: str) -> Iterator[None]:
-    """Mark the tool's span, so that the lake tells this fault from a real one; where there is none, record one."""
+def mark(kind: str) -> bool:
+    """Mark the tool's span that is open, so that the lake tells this fault from a real one; False if none is."""
     span = trace.get_current_span()
     attributes = getattr(span, "attributes", None) or {}
-    if any(name in attributes for name in _TOOL_SPAN):
-        span.set_attribute(semconv.FAULT_INJECTED, kind)
+    if _TOOL_SPAN.isdisjoint(attributes):
+        return False
+    span.set_attribute(semconv.FAULT_INJECTED, kind)
+    return True
+
+
+@contextlib.contextmanager
+def marked(tool: str, kind: str) -> Iterator[None]:
+    """Mark a call that the tool never gets: on the span that is open, or on one of its own, as it is nowhere else."""
+    if mark(kind):
         yield
     else:
         with sdk.tool(tool, attributes={semconv.FAULT_INJECTED: kind}):

@@ -87,10 +87,11 @@ def test_a_pytest_function_is_a_checker(tmp_path: Path) -> None:
     file = tmp_path / "checks.py"
     file.write_text(TESTS)
     asked = {"price": 3}
+    cases = [("test_good", "yes"), ("test_good", "no"), ("test_state", "no")]
+    cases += [(name, "yes") for name in ("test_broken", "test_skipped", "test_missing")]
     verdicts = {
         (name, output): check(Checker(type="pytest", expected=f"{file}::{name}"), output, context({"paid": 3}, asked))
-        for name in ("test_good", "test_state", "test_broken", "test_skipped", "test_missing")
-        for output in ("yes", "no")
+        for name, output in cases
     }
     found = {key: verdict.verdict for key, verdict in verdicts.items()}
     assert found["test_good", "yes"] == found["test_state", "no"] == "pass"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,9 +46,9 @@ def run_test(test: str, output: Any, context: AttemptContext) -> tuple[bool | No
             reports.append(report)
 
     arguments = [test, "-q", "-s", "-c", os.devnull, "--rootdir", ".", "-p", "no:cacheprovider", "--no-header"]
-    with _one_at_a_time, warnings.catch_warnings():
-        # Plugins speak up about settings that they miss in the empty ini file.
-        warnings.simplefilter("ignore")
+    # Plugins speak up about settings that they miss in the empty ini file.
+    arguments += ["-W", "ignore::pytest.PytestWarning"]
+    with _one_at_a_time:
         code = pytest.main([*arguments, "--import-mode=importlib", "--tb=short"], plugins=[Plugin()])
     failed = [report for report in reports if report.failed]
     if failed:

@@ -243,3 +243,15 @@ def test_a_few_failures_count_by_the_longest_of_them() -> None:
     )
     assert delay_of(both, Labels()) == 20 * HOUR
     assert delay_of(known, Labels()) < 2 * HOUR
+
+
+def test_a_grader_that_looks_at_one_run_in_twenty_has_not_stopped(tables: Tables, settings: Settings) -> None:
+    """Ten runs an hour: six hours without a label are nothing unusual then, and a day is."""
+    ended = BEGIN + np.arange(24 * HOUR, -5 * 24 * HOUR, -360.0)
+    graded = (np.arange(len(ended)) % 20 == 0) & (ended < BEGIN - 6 * HOUR)
+    none = np.zeros(len(ended), bool)
+    replay = Replay(tables, settings, World(ended, none, none, np.where(graded, ended + 600.0, np.inf)))
+    assert replay.at(BEGIN)["matured"].watermark_stale is None
+    stale = replay.at(BEGIN + 24 * HOUR)["matured"].watermark_stale
+    assert stale is not None
+    assert "although 5% of runs get one" in stale

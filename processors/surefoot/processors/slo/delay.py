@@ -115,9 +115,13 @@ def _label_delay(
     delays = Delays(labelled, delay, np.maximum(age, delay), table["events"].to_numpy().astype(np.int64))
     seconds = delay_of(delays, slo.labels, scale)
     last = pc.max(table["last_at"]).as_py()
-    waiting = delays.of((labelled == 0) & (age - _HOUR > seconds) & (now - age >= (last or now)))
+    due, since = age - _HOUR > seconds, now - age >= (last or now)
+    waiting = delays.of((labelled == 0) & due & since).n
+    before = delays.of(due & ~since)
+    # A grader that looks at some runs only has not stopped because many have no label.
+    share = before.of(before.labelled > 0).n / before.n if before.n else 1.0
     n = int(delays.count[labelled > 0].sum())
-    return LabelDelay(seconds, n, _stale(slo.labels, last, waiting.n, seconds, now))
+    return LabelDelay(seconds, n, _stale(slo.labels, share, last, waiting, seconds, now))
 
 
 def delay_of(delays: Delays, labels: Labels, scale: float = 1.0) -> float:
@@ -159,14 +163,14 @@ def _truncated(delays: Delays, quantile: float) -> float:
     return horizon - float(known.surv_times[np.flatnonzero(at_most >= quantile)[-1]])
 
 
-def _stale(labels: Labels, last: float | None, waiting: int, seconds: float, now: float) -> str | None:
-    """Runs that ended after the last label, and should have one by now, each with probability ``quantile``."""
-    if last is None or (1 - labels.quantile) ** waiting >= _STALE_CHANCE:
+def _stale(labels: Labels, share: float, last: float | None, waiting: int, seconds: float, now: float) -> str | None:
+    """Runs that ended after the last label, and each should have one by now with probability ``share * quantile``."""
+    if last is None or (1 - share * labels.quantile) ** waiting >= _STALE_CHANCE:
         return None
     hours = (now - last) / _HOUR
     return (
-        f"no label came for {hours:.1f} h, and {waiting} runs that ended since wait for one although "
-        f"{labels.quantile:.0%} of labels take at most {seconds / _HOUR:.1f} h"
+        f"no label came for {hours:.1f} h, and {waiting} runs that ended since wait for one although {share:.0%} of "
+        f"runs get one and {labels.quantile:.0%} of labels take at most {seconds / _HOUR:.1f} h"
     )
 
 

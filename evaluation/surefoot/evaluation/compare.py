@@ -23,7 +23,7 @@ from surefoot.evaluation.compare_sides import CompareError, Side, TaskRuns, in_o
 from surefoot.evaluation.compare_tests import fisher_doubled, holm, mcnemar_exact
 from surefoot.evaluation.records import Attempt
 from surefoot.processors.evidence.estimate import Interval
-from surefoot.processors.evidence.intervals import MeanMethod, mean_interval
+from surefoot.processors.evidence.intervals import MeanMethod, mean_interval, share_interval
 from surefoot.processors.evidence.types import GroupTypes, pass_hat_types, yield_types
 
 # What differs between any two runs, or follows from something else that is told.
@@ -180,19 +180,21 @@ def _pass_hat(runs: TaskRuns, k: int) -> Fraction:
 def _figure(name: str, pairs: Sequence[tuple[TaskRuns, TaskRuns]], k: int, alpha: float) -> Figure:
     values = [[_pass_hat(side, k) for side in pair] for pair in pairs]
     means = [sum((value[place] for value in values), Fraction(0)) / len(values) for place in (0, 1)]
-    types = [_types([pair[place] for pair in pairs], k) for place in (0, 1)]
     # Differences lie in [-1, 1]; the intervals are for values in [0, 1].
     halves = [(two - one + 1) / 2 for one, two in values]
     distinct = sorted(set(halves))
     paired = GroupTypes(tuple(distinct), np.array([[halves.count(value) for value in distinct]], dtype=np.int64))
-    own = [mean_interval(each, sides="two", confidence=1 - alpha) for each in types]
+    own = [_interval([pair[place] for pair in pairs], k, 1 - alpha) for place in (0, 1)]
     change = tuple(_stretched(mean_interval(paired, sides="two", confidence=1 - alpha, method=m)) for m in _METHODS)
     return Figure(name, float(means[0]), float(means[1]), float(means[1] - means[0]), own[0], own[1], change)
 
 
-def _types(runs: Sequence[TaskRuns], k: int) -> GroupTypes:
+def _interval(runs: Sequence[TaskRuns], k: int, confidence: float) -> Interval:
     n, c = [each.n for each in runs], [each.c for each in runs]
-    return yield_types(n, c) if k == 1 else pass_hat_types(n, c, k)
+    if all(each == k for each in n):  # each task's value is 0 or 1
+        return share_interval(sum(each == k for each in c), len(c), sides="two", confidence=confidence)
+    types = yield_types(n, c) if k == 1 else pass_hat_types(n, c, k)
+    return mean_interval(types, sides="two", confidence=confidence)
 
 
 def _stretched(interval: Interval) -> Interval:

@@ -99,7 +99,8 @@ def _provenance(manifest: Mapping[str, Any], ids: set[str], variant: str) -> dic
     packages = (str(each).partition("==") for each in last.get("packages") or ())
     last["packages"] = {name: version for name, _, version in packages}
     protocol = suite.get("protocol") or {}
-    return {**last, "agent": suite.get("agent"), "protocol": protocol}
+    own = next((each.get("agent") for each in suite.get("variants") or () if each.get("name") == variant), None)
+    return {**last, "agent": own or suite.get("agent"), "protocol": protocol}
 
 
 def _tasks(manifest: Mapping[str, Any]) -> dict[str, str]:

@@ -89,8 +89,9 @@ def claims(found: Comparison) -> str:
     notes = {interval.note for figure in (found.mean, found.pass_hat_k) for interval in figure.change_intervals}
     told = "".join(f" {note[0].upper()}{note[1:]}." for note in sorted(notes) if note)
     return (
-        f"Intervals are at {level}, two-sided, over tasks: by betting for each side; of the change by resampling tasks "
-        "with both their sides, and by betting, which holds with few tasks. Tasks: Fisher's exact test, adjusted by "
+        f"Intervals are at {level}, two-sided, over tasks: of each side by betting, of Pass^k with n = k by "
+        "Clopper-Pearson; of the change by resampling tasks with both their sides, and by betting, which holds with "
+        "few tasks. Tasks: Fisher's exact test, adjusted by "
         "Holm over all tasks; a task whose p stays above the level is described, not accused." + told
     )
 

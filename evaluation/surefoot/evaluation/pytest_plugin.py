@@ -51,13 +51,21 @@ def pytest_configure(config: pytest.Config) -> None:
         "repeat_agent(k=10, attempts=k, min_pass_hat_k=1, min_yield=None, confidence=None): make attempts, judge all.",
     )
     option = config.option
+    told = getattr(config, "workerinput", {}).get("surefoot")
+    if told is not None:
+        option.surefoot_seed, option.surefoot_folder = told
+        return
+    name = f"pytest-{datetime.fromtimestamp(time.time(), UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:4]}"
+    asked = option.surefoot_runs
+    option.surefoot_folder = str(Path(asked).absolute() / name) if asked else None
     if option.surefoot_seed is None:
         option.surefoot_seed = secrets.randbelow(2**31)
-    # pytest-xdist hands its workers what is set here, but for what their command line says anew: so a name of its own.
-    if not hasattr(option, "surefoot_folder"):
-        name = f"pytest-{datetime.fromtimestamp(time.time(), UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:4]}"
-        asked = option.surefoot_runs
-        option.surefoot_folder = str(Path(asked).absolute() / name) if asked else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist what this process has settled."""
+    node.workerinput["surefoot"] = (node.config.option.surefoot_seed, node.config.option.surefoot_folder)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -306,3 +306,22 @@ def test_what_stands_around_an_attempt_can_change_its_input_and_its_tools(tmp_pa
     variant = Variant(name="loud", perturb=(louder,))
     (one,) = repeat(Plan(suite=replace(suite, variants=(variant,)), folder=tmp_path)).attempts
     assert (one.output, one.extra["notes"]) == ("hello greet: world", {"louder": True})
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    command = [*HARNESS, str(AGENTS / "slow.py"), "--folder", str(folder)]
+    environment = {**os.environ, "SUREFOOT_PORT_HTTP": "1"}
+    with subprocess.Popen(
+        command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as harness:
+        while not ((folder / FILE).exists() and read_attempts(folder)):
+            assert harness.poll() is None
+            time.sleep(0.02)
+        harness.send_signal(signal.SIGINT)
+        printed, _ = harness.communicate(timeout=120)
+    assert harness.returncode == 130
+    records = read_records(folder)
+    assert records.open == ()
+    assert 0 < len(records.finished) < 12
+    assert f"To continue: surefoot repeat {AGENTS / 'slow.py'} --folder {folder}" in printed

@@ -2,11 +2,16 @@
 
 The runs, their tool calls and verdicts on a fifth of them are made in a process of their own and committed to a lake, a
 day at a time. Then the SLOs (availability, latency, cost, tool success, coverage, outcome, compliance; of one of 25
-services each, half of them by task class) are counted whole and for today only, as the engine does it when it starts
-and when a minute of data came, and the engine itself steps. The plain way asks DuckDB once per SLO for the counts by
+services each, half of them by task class) are counted whole. The plain way asks DuckDB once per SLO for the counts by
 minute of 28 days; it is run for some of the SLOs, with the same connection, and must give the same numbers.
 
+Then the engine: its first step, and cycles in which a minute's rows were committed and a verdict came for a run of the
+hour before, so two hours are dirty; also a cycle in which the whole date is. Engines whose SLOs have periods of 4, 7
+and 28 days take the same cycles in turn, which tells what history costs.
+
     python benchmarks/slo.py [--million 10] [--plain 10] [--rounds 3] [--folder DIR]
+
+Processor seconds are of all threads; what passed stands beside them.
 """
 
 from __future__ import annotations
@@ -14,12 +19,15 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import resource
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +69,20 @@ def fill(folder: Path, runs: int) -> None:
     made = np.random.default_rng(5)
     for day in range(DAYS):
         midnight = np.datetime64(FIRST + timedelta(days=day), "us")
-        for name, rows in _day(made, midnight, runs // DAYS).items():
+        for name, rows in _rows(made, midnight, 86_400, runs // DAYS).items():
             lake.commit(name, rows, app_id="benchmark", app_version=day + 1)
 
 
-def _day(made: np.random.Generator, midnight: np.datetime64, runs: int) -> dict[str, pa.Table]:
-    ended = midnight + np.sort(made.integers(0, 86_400_000_000, runs)).astype("timedelta64[us]")
+def add_minute(lake: Lake, number: int, runs: int) -> None:
+    """Commit one more minute's rows, the one before ``NOW``."""
+    since = np.datetime64(NOW.replace(tzinfo=None) - timedelta(seconds=60), "us")
+    for name, rows in _rows(np.random.default_rng(number), since, 60, max(10, runs // DAYS // 1440)).items():
+        lake.commit(name, rows, app_id="benchmark", app_version=DAYS + number)
+
+
+def _rows(made: np.random.Generator, since: np.datetime64, length: int, runs: int) -> dict[str, pa.Table]:
+    """Rows of all tables: runs that ended in so many seconds of a day, and what belongs to them."""
+    ended = since + np.sort(made.integers(0, length * 1_000_000, runs)).astype("timedelta64[us]")
     trace = hex_text(
         pa.Array.from_buffers(pa.binary(16), runs, [None, pa.py_buffer(made.bytes(16 * runs))]).cast(pa.binary())
     )
@@ -105,9 +121,9 @@ def _day(made: np.random.Generator, midnight: np.datetime64, runs: int) -> dict[
         "received_at": late,
     }
     return {
-        "runs": _table("runs", common | of_run, midnight),
-        "tool_calls": _table("tool_calls", common | call, midnight),
-        "verdicts": _table("verdicts", said, midnight),
+        "runs": _table("runs", common | of_run, since),
+        "tool_calls": _table("tool_calls", common | call, since),
+        "verdicts": _table("verdicts", said, since),
     }
 
 
@@ -116,9 +132,9 @@ def _words(made: np.random.Generator, rows: int, words: list[str], shares: list[
     return pa.DictionaryArray.from_arrays(codes, words).cast(pa.string())
 
 
-def _table(name: str, columns: dict[str, Any], midnight: np.datetime64) -> pa.Table:
+def _table(name: str, columns: dict[str, Any], since: np.datetime64) -> pa.Table:
     schema, rows = TABLES[name], len(next(iter(columns.values())))
-    said: dict[str, Any] = columns | {"date": pa.repeat(pa.scalar(midnight.astype("datetime64[D]").item()), rows)}
+    said: dict[str, Any] = columns | {"date": pa.repeat(pa.scalar(since.astype("datetime64[D]").item()), rows)}
     arrays = [
         _array(said[field.name], field.type) if field.name in said else pa.nulls(rows, field.type) for field in schema
     ]
@@ -132,16 +148,16 @@ def _array(values: Any, kind: pa.DataType) -> pa.Array:
     return array.cast(kind)
 
 
-def write_slos(folder: Path, number: int) -> list[Slo]:
+def write_slos(folder: Path, number: int, days: int = DAYS) -> list[Slo]:
     """The SLO files, and what was read of them."""
     folder.mkdir(parents=True)
-    (folder / "slos.yaml").write_text("---\n".join(yaml.safe_dump(_document(at)) for at in range(number)))
+    (folder / "slos.yaml").write_text("---\n".join(yaml.safe_dump(_document(at, days)) for at in range(number)))
     loaded = load_slos(folder)
     assert not loaded.problems, [str(problem) for problem in loaded.problems]
     return loaded.slos
 
 
-def _document(at: int) -> dict[str, Any]:
+def _document(at: int, days: int) -> dict[str, Any]:
     indicator, value = SHAPES[at % len(SHAPES)]
     asked: dict[str, Any] = {"indicator": indicator, "where": {"service_name": f"service-{at % SERVICES}"}}
     if at % 2:
@@ -156,7 +172,7 @@ def _document(at: int) -> dict[str, Any]:
         "spec": {
             "service": f"service-{at % SERVICES}",
             "budgetingMethod": "Occurrences",
-            "timeWindow": [{"duration": f"{DAYS}d", "isRolling": True}],
+            "timeWindow": [{"duration": f"{days}d", "isRolling": True}],
             "indicator": {"metadata": {"name": f"indicator-{at}"}, "spec": metric},
             "objectives": [objective],
         },
@@ -182,75 +198,105 @@ def summed(counted: pa.Table, view: str) -> list[int]:
     return [pa.compute.sum(rows[name]).as_py() or 0 for name in CLASSES]
 
 
-def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
-    """What the work took, and what came out."""
-    began = time.perf_counter()
-    result = work()
-    return time.perf_counter() - began, result
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a piece of work took."""
+
+    passed: float  # seconds
+    processor: float
 
 
-def run(home: Path, runs: int, slos: int, asked: int, rounds: int) -> dict[str, Any]:
-    """Measure in turn; what was measured as plain data."""
-    settings = Settings(home=home)
-    child = multiprocessing.get_context("spawn").Process(target=fill, args=(settings.lake_path, runs))
+def spent(work: Callable[[], Any]) -> Spent:
+    """Do it once."""
+    began, used = time.perf_counter(), time.process_time()
+    work()
+    return Spent(time.perf_counter() - began, time.process_time() - used)
+
+
+def middle(all_spent: Sequence[Spent]) -> Spent:
+    """The median of each."""
+    return Spent(
+        statistics.median(one.passed for one in all_spent), statistics.median(one.processor for one in all_spent)
+    )
+
+
+def memory() -> float:
+    """The most that this process had so far, GiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
+
+
+def run(home: Path, runs: int, slos: int, asked: int, rounds: int) -> None:
+    """Measure in turn and print."""
+    lake_path = home / "lake"
+    child = multiprocessing.get_context("spawn").Process(target=fill, args=(lake_path, runs))
     child.start()
     child.join()
     assert child.exitcode == 0
-    defined = write_slos(settings.slos_path, slos)
-    lake = Lake.open(settings.lake_path)
+    lake = Lake.open(lake_path)
+    told = {"runs": runs, "slos": slos, "load": os.getloadavg()[0]}
+    heading("", "processor s", "s that passed", "measured")
+    told |= counting(lake, write_slos(home / "slos", slos), asked, rounds)
+    told |= cycles(lake, home, runs, slos, rounds)
+    print(json.dumps(told | {"load_after": os.getloadavg()[0]}))
+
+
+def counting(lake: Lake, defined: list[Slo], asked: int, rounds: int) -> dict[str, Any]:
+    """All SLOs together, and some by a scan each, which must find the same."""
     con = lake.connect()
     con.execute(f"SET threads = {THREADS}; SET memory_limit = '1GB'")
     days = [FIRST + timedelta(days=day) for day in range(DAYS)]
-    whole, one, cycle, alone = [], [], [], []
-    chosen = defined[:: max(1, slos // asked)][:asked]
     counted: dict[str, pa.Table] = {}
-    for _ in range(rounds):
-        took, counted = seconds(lambda: count_many(con, defined, days, 60, LOOKBACK))
-        whole.append(took)
-        one.append(seconds(lambda: count_many(con, defined, days[-1:], 60, LOOKBACK))[0])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-    engine = SloEngine(lake, settings)
-    start = seconds(lambda: engine.step(NOW.timestamp(), days))[0]
-    cycle += [seconds(lambda: engine.step(NOW.timestamp(), days[-1:]))[0] for _ in range(rounds)]
-    engine_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
+    whole = middle([spent(lambda: counted.update(count_many(con, defined, days, 60, LOOKBACK))) for _ in range(rounds)])
+    say_spent(f"{len(defined)} SLOs, {DAYS} days, together", whole, f"median of {rounds}")
+    peak = memory()
+    chosen = defined[:: max(1, len(defined) // asked)][:asked]
+    alone: list[Spent] = []
     for slo in chosen:
-        took, found = seconds(lambda: plain(con, slo))  # noqa: B023 - called at once
-        alone.append(took)
+        found: dict[str, list[int]] = {}
+        alone.append(spent(lambda: found.update(plain(con, slo))))  # noqa: B023 - called at once
         assert found == {view: summed(counted[slo.name], view) for view in views_of(slo)}, slo.name
-    told = {
-        "runs": runs,
-        "slos": slos,
-        "whole_s": statistics.median(whole),
-        "plain_s_per_slo": statistics.mean(alone),
-        "ratio": statistics.mean(alone) * slos / statistics.median(whole),
-        "day_s": statistics.median(one),
-        "peak_gib": peak,
-        "engine_start_s": start,
-        "engine_cycle_s": statistics.median(cycle),
-        "engine_peak_gib": engine_peak,
-        "rounds": rounds,
-        "plain_slos": len(chosen),
-    }
-    _print(told)
-    return told
+    each = Spent(statistics.mean(one.passed for one in alone), statistics.mean(one.processor for one in alone))
+    all_alone = Spent(each.passed * len(defined), each.processor * len(defined))
+    say_spent(f"{len(defined)} SLOs, a scan each", all_alone, f"{len(chosen)} of them")
+    ratio = all_alone.processor / whole.processor
+    say("a scan each / together", f"{ratio:.1f}", "", f"most memory {peak:.2f} GiB")
+    con.close()
+    return {"whole": asdict(whole), "plain_per_slo": asdict(each), "ratio": ratio, "peak_gib": peak}
 
 
-def _print(told: dict[str, Any]) -> None:
-    heading("", "seconds", "measured")
-    n = told["rounds"]
-    say(f"{told['slos']} SLOs, {DAYS} days, together", f"{told['whole_s']:.1f}", f"median of {n}")
-    say(
-        f"{told['slos']} SLOs, a scan each",
-        f"{told['plain_s_per_slo'] * told['slos']:.1f}",
-        f"{told['plain_slos']} SLOs",
-    )
-    say(f"{told['slos']} SLOs, today only, together", f"{told['day_s']:.2f}", f"median of {n}")
-    say("the engine's first step", f"{told['engine_start_s']:.1f}", "1")
-    say("a step of the engine after today changed", f"{told['engine_cycle_s']:.2f}", f"median of {n}")
-    print(
-        f"\nplain / together: {told['ratio']:.1f}; most memory: counting {told['peak_gib']:.2f} GiB, "
-        f"with the engine {told['engine_peak_gib']:.2f} GiB"
-    )
+def cycles(lake: Lake, home: Path, runs: int, slos: int, rounds: int) -> dict[str, Any]:
+    """Steps of engines with more and less history."""
+    hour = int(NOW.timestamp()) // 3600
+    engines: dict[int, SloEngine] = {}
+    told: dict[str, Any] = {}
+    for days in (4, 7, DAYS):
+        settings = Settings(home=home / f"period-{days}", lake=lake.path)
+        write_slos(settings.slos_path, slos, days)
+        engines[days] = SloEngine(lake, settings)
+        told[f"first_{days}"] = spent(partial(engines[days].step, NOW.timestamp(), ()))
+        say_spent(f"the engine's first step, {days} days", told[f"first_{days}"], "1")
+    for name, dates, hours in (
+        ("after a new minute", (), (hour, hour - 1)),
+        ("after the date changed", (NOW.date(),), ()),
+        ("after nothing", (), ()),
+    ):
+        steps: dict[int, list[Spent]] = {days: [] for days in engines}
+        for number in range(rounds):
+            if hours:
+                add_minute(lake, number + 1, runs)
+            for days, engine in engines.items():
+                now = NOW.timestamp() + number / 10
+                steps[days].append(spent(partial(engine.step, now, dates, hours)))
+        for days, taken in steps.items():
+            told[f"{name}_{days}"] = middle(taken)
+            say_spent(f"a cycle {name}, {days} days", middle(taken), f"median of {rounds}")
+    print(f"\nMost memory, with all three engines: {memory():.2f} GiB")
+    return {name: asdict(value) for name, value in told.items()} | {"engines_peak_gib": memory(), "rounds": rounds}
+
+
+def say_spent(what: str, found: Spent, measured: str) -> None:
+    """A line of the table."""
+    say(what, f"{found.processor:.2f}", f"{found.passed:.2f}", measured)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -263,8 +309,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--folder", type=Path, help="for the lake; default: a temporary one")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        told = run(Path(folder), round(options.million * 1e6), options.slos, options.plain, options.rounds)
-    print(json.dumps(told))
+        run(Path(folder), round(options.million * 1e6), options.slos, options.plain, options.rounds)
 
 
 if __name__ == "__main__":

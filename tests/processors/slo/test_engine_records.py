@@ -203,6 +203,16 @@ def test_repeated_runs_that_are_too_old_freeze(tables: Tables) -> None:
     assert old.tiers[0].reason.startswith("the newest event is 9.0 days old")
 
 
+def test_no_two_strata_have_one_label(tables: Tables) -> None:
+    """Prometheus keeps one of two samples with the same labels, and says so in its log only."""
+    by_task = replace(DESK, by=("task_class",))
+    tasks = ["", "(none)", "((none))", "(other)", "refund"]
+    minutes = minutes_of(tables, by_task, [run(n, 60, task=task) for n, task in enumerate(tasks)])
+    _, *strata = judge(by_task, minutes, NOW, 1.0).strata
+    shown = {stratum.dimensions["task_class"] for stratum in strata}
+    assert shown == {"(none)", "((none))", "(((none)))", "((other))", "refund"}
+
+
 def test_an_empty_minutes_has_nothing_to_say(tables: Tables) -> None:
     minutes = Minutes(DESK)
     minutes.replace([], SCHEMA.empty_table())

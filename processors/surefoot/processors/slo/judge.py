@@ -6,10 +6,12 @@ computed from counts that the report shows beside it, and what is undefined is N
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Final
 
 from surefoot.processors.slo import burn
 from surefoot.processors.slo.answer import Sample
@@ -190,10 +192,19 @@ def _state(period: Amounts, budget: Decimal, tiers: Sequence[TierReport], frozen
 
 
 def _dimensions(slo: Slo, key: str) -> dict[str, str]:
-    """Never an empty value: to Prometheus an empty label is none, and the stratum would be taken for the roll-up."""
+    """Never an empty value: to Prometheus an empty label is none, and the stratum would be taken for the roll-up.
+
+    Nor one value for two strata: a value that reads like our own words is put in one more pair of brackets.
+    """
     if key == OTHER:
         return dict.fromkeys(slo.by, f"({OTHER})")
-    return {name: value or "(none)" for name, value in dimensions_of(key).items()}
+    return {
+        name: f"({value})" if _OWN_WORD.fullmatch(value) else value or "(none)"
+        for name, value in dimensions_of(key).items()
+    }
+
+
+_OWN_WORD: Final = re.compile(r"\(+(none|other)\)+")
 
 
 def _window(name: str, amounts: Amounts, budget: Decimal) -> WindowReport:

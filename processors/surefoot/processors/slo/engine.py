@@ -1,10 +1,10 @@
 """Judge all SLOs, step by step: count what changed, keep the counts, report.
 
 Contract: the report of :meth:`SloEngine.step` is a function of the lake's rows, of the SLO files and of ``now``. A step
-costs what changed: its dates are counted again, everything else is in memory (``track``). The first step counts
-everything, so nothing needs to be remembered across a restart. The table ``slo_minutes`` holds, of every date that any
-SLO's period reaches, the counts of the SLOs as they are defined now; where that is much to write, a minute late at
-most.
+costs what changed: its hours, or dates, are counted again, everything else is in memory (``track``). The first step
+counts everything, so nothing needs to be remembered across a restart. The table ``slo_minutes`` holds, of every date
+that any SLO's period reaches, the counts of the SLOs as they are defined now; where that is much to write, a minute
+late at most.
 """
 
 from __future__ import annotations

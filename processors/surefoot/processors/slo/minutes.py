@@ -1,7 +1,7 @@
 """The counts of an SLO per bucket, view and stratum: in memory for windows, as rows for the table ``slo_minutes``.
 
-Rule: whole dates are replaced, never added to, so whatever arrived late or was corrected is right once its date was
-counted again. The roll-up "" is summed from all strata before they are capped. Planned exclusions (budget adjustments)
+Rule: whole dates or hours are replaced, never added to, so whatever arrived late or was corrected is right once its time
+was counted again. The roll-up "" is summed from all strata before they are capped. Planned exclusions (budget adjustments)
 are taken out here, so that memory, table and report agree.
 """
 

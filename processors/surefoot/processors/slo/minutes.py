@@ -1,8 +1,8 @@
 """The counts of an SLO per bucket, view and stratum: in memory for windows, as rows for the table ``slo_minutes``.
 
-Rule: whole dates or hours are replaced, never added to, so whatever arrived late or was corrected is right once its time
-was counted again. The roll-up "" is summed from all strata before they are capped. Planned exclusions (budget adjustments)
-are taken out here, so that memory, table and report agree.
+Rule: whole dates or hours are replaced, never added to, so whatever arrived late or was corrected is right once its
+time was counted again. The roll-up "" is summed from all strata before they are capped. Planned exclusions (budget
+adjustments) are taken out here, so that memory, table and report agree.
 """
 
 from __future__ import annotations

@@ -85,6 +85,28 @@ def test_a_planned_exclusion_takes_effect_when_its_file_comes_and_goes(tables: T
     assert step(engine, NOW + 10).strata[0].windows[-1].counts == Counts(good=90, bad=10)
 
 
+def test_a_stratum_is_taken_out_of_what_is_counted_together_and_by_the_word_for_no_value(
+    tables: Tables, settings: Settings
+) -> None:
+    slo(settings)
+    many = [run(n, 60, task=f"t{n // 2:02}") for n in range(110)]  # 55 strata, of which 50 have a line
+    tables.hold(runs=[*many, run(900, 60, "error", task="rare"), run(901, 60, "error", task="")])
+    begin, end = (datetime.fromtimestamp(NOW - seconds, UTC).isoformat() for seconds in (600, 0))
+    for name, task in (("one", "rare"), ("two", "(none)")):
+        spec = {
+            "slo": "desk",
+            "from": begin,
+            "to": end,
+            "author": "Ada",
+            "reason": "x",
+            "stratum": {"task_class": task},
+        }
+        put(settings, name, "BudgetAdjustment", spec)
+    strata = {stratum.key: stratum.windows[-1].counts for stratum in step(SloEngine(tables.lake, settings)).strata}
+    assert strata[""] == Counts(good=110, excluded=2)
+    assert strata["other"] == Counts(good=10, excluded=2)
+
+
 def test_actions_are_recorded_when_they_begin_and_end_and_survive_a_restart(tables: Tables, settings: Settings) -> None:
     slo(settings)
     rule = {"action": "freeze_rollout", "when": {"budget": {"below": 0.1, "until": 0.25}}}

@@ -43,10 +43,11 @@ class BudgetAdjustment:
     def covers(self, stratum_key: str) -> bool:
         """Whether it is about a stratum. Never about ``other`` or the roll-up, if it names values.
 
-        The engine excludes in the strata and adds the strata up, so the roll-up loses what its strata lose.
+        The engine excludes in the strata and adds the strata up, so the roll-up and ``other`` lose what theirs lose.
+        Where events have no value, ``(none)`` names them, as reports do.
         """
-        found: Mapping[str, str | None] = dimensions_of(stratum_key) if "=" in stratum_key else {}
-        return all(found.get(name) == value for name, value in self.stratum)
+        found: Mapping[str, str] = dimensions_of(stratum_key) if "=" in stratum_key else {}
+        return all(name in found and (found[name] or "(none)") == value for name, value in self.stratum)
 
     @property
     def sentence(self) -> str:

@@ -199,6 +199,22 @@ def test_bad_input_ends_with_2_and_a_line(home: Path) -> None:
     assert surefoot(home, "profile", "show", "absent.yaml").returncode == 2
 
 
+def test_words_that_look_like_markup_are_words(home: Path) -> None:
+    for example, name in (("section13/spec.yaml", "s.yaml"), ("section13/boundary.yaml", "b.yaml")):
+        text = (home / "examples" / example).read_text()
+        text = re.sub(r"(?m)^owner: .*", 'owner: "team [/bold] [red]"', text)
+        text = text.replace("task_class: worked-example", 'task_class: "[ledger]"')
+        (home / name).write_text(text.replace("name: yield", 'name: "[/] yield"'))
+    assert surefoot(home, "profile", "build", "s.yaml", "--out", "p.yaml").returncode == 0
+    done = surefoot(home, "profile", "show", "p.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "owner team [/bold] [red]," in done.stdout
+    checked = surefoot(home, "boundary", "check", "p.yaml", "b.yaml")
+    assert checked.returncode == 1
+    assert "gates that fail: [/] yield," in checked.stdout
+    assert "For [ledger] of consequence" in checked.stdout
+
+
 def test_an_slo_is_asked_only_if_the_boundary_names_one(home: Path) -> None:
     text = (home / "examples/repeated/boundary.yaml").read_text()
     (home / "asks.yaml").write_text(text + "slos: [reconcile-outcome]\n")
@@ -209,6 +225,8 @@ def test_an_slo_is_asked_only_if_the_boundary_names_one(home: Path) -> None:
     for file in ("asks.yaml", "reconcile.yaml"):
         shutil.copy(home / file, elsewhere)
     assert surefoot(elsewhere, "boundary", "check", "reconcile.yaml", "asks.yaml").returncode == 3
+    # The page shows the same decision, so it asks, too.
+    assert surefoot(elsewhere, "profile", "html", "reconcile.yaml", "--boundary", "asks.yaml").returncode == 3
 
 
 def test_the_html_page_needs_no_network(home: Path) -> None:

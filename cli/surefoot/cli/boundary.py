@@ -45,7 +45,7 @@ def check(
 
     read, now = read_boundary(boundary), time.time()
     today = datetime.fromtimestamp(now, UTC).date()
-    decision = check_boundary(read_profile(profile), read, today, _open_actions(read))
+    decision = check_boundary(read_profile(profile), read, today, open_actions_of(read))
     if record:
         _record(decision, read, now)
     if as_json:
@@ -58,7 +58,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _open_actions(boundary: Boundary) -> list[SloAction]:
+def open_actions_of(boundary: Boundary) -> list[SloAction]:
     """Of a boundary that names SLOs. Raises UnreachableError if there is no lake to ask."""
     if not boundary.slos:
         return []
@@ -87,21 +87,23 @@ def _record(decision: Decision, boundary: Boundary, now: float) -> None:
 
 def _print(decision: Decision) -> None:
     out = console()
-    out.print(f"[bold]{_headline(decision)}[/bold]", soft_wrap=True)
-    out.print(f"{decision.joint_rule}.", soft_wrap=True)
+    # Text, not str: names and owners are other people's words, and may look like markup.
+    out.print(Text(_headline(decision), style="bold"), soft_wrap=True)
+    out.print(Text(f"{decision.joint_rule}."), soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("gate", "observed", "bound", "need", "method", "groups", ""):
         table.add_column(title, no_wrap=True)
     table.add_column("still missing")
     for gate in decision.gates:
-        table.add_row(*_cells(gate)[:-2], Text(_status(gate), style=_STYLE[gate.status]), _cells(gate)[-1])
+        *cells, _, missing = map(Text, _cells(gate))
+        table.add_row(*cells, Text(_status(gate), style=_STYLE[gate.status]), missing)
     out.print(table)
     for reason in decision.reasons:
         out.print(Text.assemble(("not cleared  ", "bold red"), f"{reason.what} ({reason.mode})"), soft_wrap=True)
     for note in decision.notes:
-        out.print(f"[yellow]{note}[/yellow]", soft_wrap=True)
+        out.print(Text(note, style="yellow"), soft_wrap=True)
     out.print(f"{decision.answer}: {decision.mode}, {decision.obligation}.", soft_wrap=True)
-    out.print(decision.claim, soft_wrap=True)
+    out.print(Text(decision.claim), soft_wrap=True)
 
 
 def _headline(decision: Decision) -> str:

@@ -73,19 +73,19 @@ def show(path: Path = _PROFILE, as_json: bool = JSON_OPTION) -> None:
         return
     out = console()
     evidence = profile.evidence
-    out.print(
-        f"[bold]{profile.profile_id}[/bold] {profile.version}, owner {profile.owner}, review {profile.review_date}"
-    )
+    told = f" {profile.version}, owner {profile.owner}, review {profile.review_date}"
+    out.print(Text.assemble((profile.profile_id, "bold"), told))
     out.print(f"{evidence.groups:,} groups, {evidence.tally.runs:,} runs, k = {profile.repeat_protocol.k.value}")
     out.print(_indicator_table(profile.indicators))
     out.print(Text(_silent(profile.indicators), style="dim"), soft_wrap=True)
     if len(profile.strata) > 1:
         for stratum in profile.strata:
-            out.print(f"\n[bold]{_stratum_name(stratum.task_class, stratum.consequence_class, stratum.horizon)}[/bold]")
+            name = _stratum_name(stratum.task_class, stratum.consequence_class, stratum.horizon)
+            out.print(Text(f"\n{name}", style="bold"))
             out.print(_indicator_table(stratum.indicators))
     if not profile.grader.decision_grade:
-        out.print(f"[yellow]Not decision-grade: {'; '.join(profile.grader.reasons)}.[/yellow]")
-    out.print(claim(profile, profile.operating_boundary.allowed_autonomous_mode or "autonomous"), soft_wrap=True)
+        out.print(Text(f"Not decision-grade: {'; '.join(profile.grader.reasons)}.", style="yellow"))
+    out.print(Text(claim(profile, profile.operating_boundary.allowed_autonomous_mode or "autonomous")), soft_wrap=True)
 
 
 def diff(
@@ -149,6 +149,7 @@ def html(
     out: Path | None = typer.Option(None, "--out", "-o", help="Default: the profile's name with .html."),
 ) -> None:
     """Write the profile as one HTML file with charts; it needs no network."""
+    from surefoot.cli.boundary import open_actions_of
     from surefoot.dashboards.reports import profile_page
     from surefoot.processors.boundary.check import check_boundary
     from surefoot.processors.boundary.definition import read_boundary
@@ -156,7 +157,8 @@ def html(
 
     profile = read_profile(path)
     today = datetime.fromtimestamp(time.time(), UTC).date()
-    decision = None if boundary is None else check_boundary(profile, read_boundary(boundary), today)
+    declared = None if boundary is None else read_boundary(boundary)
+    decision = None if declared is None else check_boundary(profile, declared, today, open_actions_of(declared))
     target = out or path.with_suffix(".html")
     _write(target, profile_page(profile, decision))
     typer.echo(str(target))

@@ -232,3 +232,8 @@ def test_normalised_consistency_and_its_interval_are_about_the_same_groups() -> 
     name = "normalised_consistency_at_k"
     assert values(beside)[name] == values(alone)[name]
     assert beside.indicators.confidence_intervals[name] == alone.indicators.confidence_intervals[name]
+
+
+def test_a_file_that_is_nested_too_deeply_is_a_mistake_and_no_crash() -> None:
+    with pytest.raises(FileError, match="nested too deeply; write it flat"):
+        parse_profile("[" * 100_000, "p.json")

@@ -84,6 +84,8 @@ _SERVER_MODULES = frozenset(
     }
 )
 
+_EVALUATION_MODULES = frozenset({"httpx", "jsonschema", "time_machine"})
+
 
 def main() -> None:
     """Run the command line; never returns."""
@@ -93,10 +95,12 @@ def main() -> None:
         typer.echo(f"surefoot: {error}", err=True)
         sys.exit(error.exit_code)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _SERVER_MODULES:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _SERVER_MODULES | _EVALUATION_MODULES:
             raise
+        extra = "evaluation" if missing in _EVALUATION_MODULES else "server"
         typer.echo(
-            f"surefoot: this command needs {error.name}, one of the server parts: pip install 'surefoot[server]'",
+            f"surefoot: this command needs {error.name}, one of the {extra} parts: pip install 'surefoot[{extra}]'",
             err=True,
         )
         sys.exit(3)

@@ -6,13 +6,10 @@ fails is infrastructure; a checker that fails is unresolved; everything else tha
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import contextvars
 import copy
 import inspect
 import random
-import threading
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -21,8 +18,8 @@ from typing import Any, Final
 
 from surefoot.evaluation import checkers, frozen
 from surefoot.evaluation.agent import AttemptContext, call_with, takes_context
-from surefoot.evaluation.conversation import converse
-from surefoot.evaluation.errors import AgentExitError, AttemptTimeoutError, InfrastructureError
+from surefoot.evaluation.calling import answer, call_plain
+from surefoot.evaluation.errors import AttemptTimeoutError, InfrastructureError
 from surefoot.evaluation.loading import resolve
 from surefoot.evaluation.perturb.fault_errors import injected
 from surefoot.evaluation.records import Attempt, Failure, Outcome
@@ -168,7 +165,7 @@ async def _run(
             if began is not None:
                 began(attempt)
             with _named_infrastructure(suite):
-                output = await _answer(means, agent, task, context)
+                output = await answer(agent, task, context, limit=suite.protocol.timeout_seconds, threads=means.threads)
             await _ask_confidence(means, suite, context, output)
             if context.stated_confidence is not None:
                 run.set_confidence(context.stated_confidence)
@@ -190,75 +187,13 @@ def _identified(means: Means, run: AgentRun, attempt: Attempt) -> tuple[Attempt,
     return replace(attempt, trace_id=f"{ids.trace_id:032x}", run_id=f"{ids.span_id:016x}"), used
 
 
-async def _answer(means: Means, agent: Any, task: Task, context: AttemptContext) -> Any:
-    async def once(given: Any) -> Any:
-        try:
-            if _is_async(agent):
-                return await call_with(agent, given, context=context)
-            result = await _plain(means, call_with, agent, given, context=context)
-            return await result if inspect.isawaitable(result) else result
-        except SystemExit as error:
-            raise AgentExitError(
-                f"The agent ended its program with {error.code!r} in the middle of an attempt."
-            ) from error
-
-    async def whole() -> Any:
-        if task.user is None:
-            return await once(context.input)
-        return await converse(task.user, context.input, once, asyncio.to_thread)
-
-    limit = means.suite.protocol.timeout_seconds
-    deadline = asyncio.timeout(limit)
-    try:
-        async with deadline:
-            return await whole()
-    except TimeoutError as error:
-        if not deadline.expired():
-            raise  # the agent's own
-        raise AttemptTimeoutError(f"The attempt took longer than {limit:g} s.") from error
-
-
-def _is_async(agent: Any) -> bool:
-    return inspect.iscoroutinefunction(agent) or inspect.iscoroutinefunction(type(agent).__call__)
-
-
-async def _plain(means: Means, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
-    """Call a plain function; in a thread of its own where the time limit has to be able to leave it behind."""
-    if not means.threads:
-        return function(*given, **named)
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
-    within = contextvars.copy_context()
-
-    def work() -> None:
-        result, error = None, None
-        try:
-            result = within.run(function, *given, **named)
-        except BaseException as caught:  # noqa: BLE001 - SystemExit, too: it must not end the thread unheard
-            error = caught
-        with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
-            loop.call_soon_threadsafe(_settle, done, result, error)
-
-    threading.Thread(target=work, name="surefoot-agent", daemon=True).start()
-    result, error = await done
-    if error is not None:
-        raise error
-    return result
-
-
-def _settle(done: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    # As a value, since a future takes neither SystemExit nor StopIteration as its exception.
-    if not done.done():
-        done.set_result((result, error))
-
-
 async def _ask_confidence(means: Means, suite: Suite, context: AttemptContext, output: Any) -> None:
     """Ask afterwards how sure the agent is. One that cannot say so has told nothing; its answer stands."""
     if suite.protocol.confidence is None:
         return
     question = resolve(suite.protocol.confidence, "confidence")
     try:
-        said = await _plain(means, call_with, question, context.input, output, context=context)
+        said = await call_plain(means.threads, call_with, question, context.input, output, context=context)
         context.confidence(float(await said if inspect.isawaitable(said) else said))
     except Exception as error:  # noqa: BLE001 - the answer is there already; what failed is noted
         context.notes["confidence"] = f"{type(error).__name__}: {error}"
@@ -326,7 +261,7 @@ async def _judged(means: Means, task: Task, context: AttemptContext, attempt: At
     answered = attempt.outcome == "ok"
     # Whether the rules were kept can be asked of an attempt that failed, too.
     asked = [checker for checker in task.checkers if answered or (checker.kind == "process" and checker.on == "state")]
-    verdicts = [await _plain(means, checkers.check, checker, attempt.output, context) for checker in asked]
+    verdicts = [await call_plain(means.threads, checkers.check, checker, attempt.output, context) for checker in asked]
     return replace(
         attempt,
         verdicts=tuple(verdicts),

@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +23,7 @@ from surefoot.evaluation import frozen, provenance, telemetry
 from surefoot.evaluation.errors import EffectsError, RecordsError, SuiteError
 from surefoot.evaluation.execute import Means, Order, begun, make_attempt
 from surefoot.evaluation.pool import Pool
-from surefoot.evaluation.records import FILE, MANIFEST, Attempt, RecordsWriter, read_records
+from surefoot.evaluation.records import MANIFEST, Attempt, RecordsWriter, read_records
 from surefoot.evaluation.suite import Suite, plain, suite_hash
 from surefoot.instrumentation import flush
 
@@ -307,18 +307,3 @@ class _making:  # noqa: N801 - reads as a function where it is used
             await self._pool.close()
         if self._plan.endpoint is not None:
             await asyncio.to_thread(flush, _FLUSH_SECONDS)
-
-
-def unfinished(folder: Path) -> Iterator[Attempt]:
-    """Yield the attempts of a folder that are under way, or were when its run broke off."""
-    yield from read_records(folder / FILE).open
-
-
-def counts(attempts: Sequence[Attempt]) -> dict[tuple[str, str], tuple[int, int]]:
-    """Return (acceptable, judged) by (variant, task), for a display while a run is under way."""
-    found: dict[tuple[str, str], tuple[int, int]] = {}
-    for attempt in attempts:
-        if attempt.acceptable is not None:
-            good, judged = found.get((attempt.variant, attempt.task_id), (0, 0))
-            found[attempt.variant, attempt.task_id] = (good + attempt.acceptable, judged + 1)
-    return found

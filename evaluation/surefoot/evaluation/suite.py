@@ -150,7 +150,7 @@ class Suite:
 
     def variant(self, name: str) -> Variant:
         """Return the variant of this name; KeyError if there is none."""
-        return next(variant for variant in self.variants if variant.name == name) if name in self.names else _no(name)
+        return {variant.name: variant for variant in self.variants}[name]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -159,11 +159,10 @@ class Suite:
 
     def task(self, task_id: str) -> Task:
         """Return the task of this id; KeyError if there is none."""
-        return next((task for task in self.tasks if task.id == task_id), None) or _no(task_id)
-
-
-def _no(name: str) -> Any:
-    raise KeyError(name)
+        found = next((task for task in self.tasks if task.id == task_id), None)
+        if found is None:
+            raise KeyError(task_id)
+        return found
 
 
 def plain(value: Any) -> Any:

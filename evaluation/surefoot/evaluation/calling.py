@@ -1,0 +1,82 @@
+"""Calling an agent: a coroutine function, or a plain one that a time limit has to be able to leave behind.
+
+Rule: nothing that the agent raises ends the caller, SystemExit neither; a time limit is told from the agent's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from surefoot.evaluation.agent import AttemptContext, call_with
+from surefoot.evaluation.conversation import converse
+from surefoot.evaluation.errors import AgentExitError, AttemptTimeoutError
+from surefoot.evaluation.suite import Task
+
+
+async def answer(agent: Any, task: Task, context: AttemptContext, *, limit: float, threads: bool) -> Any:
+    """Return what the agent answers within ``limit`` seconds. Raises what it raises, and AttemptTimeoutError."""
+
+    async def once(given: Any) -> Any:
+        try:
+            if _is_async(agent):
+                return await call_with(agent, given, context=context)
+            result = await call_plain(threads, call_with, agent, given, context=context)
+            return await result if inspect.isawaitable(result) else result
+        except SystemExit as error:
+            raise AgentExitError(
+                f"The agent ended its program with {error.code!r} in the middle of an attempt."
+            ) from error
+
+    async def whole() -> Any:
+        if task.user is None:
+            return await once(context.input)
+        return await converse(task.user, context.input, once, asyncio.to_thread)
+
+    deadline = asyncio.timeout(limit)
+    try:
+        async with deadline:
+            return await whole()
+    except TimeoutError as error:
+        if not deadline.expired():
+            raise  # the agent's own
+        raise AttemptTimeoutError(f"The attempt took longer than {limit:g} s.") from error
+
+
+def _is_async(agent: Any) -> bool:
+    return inspect.iscoroutinefunction(agent) or inspect.iscoroutinefunction(type(agent).__call__)
+
+
+async def call_plain(threads: bool, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    """Call a plain function; in a thread of its own where the time limit has to be able to leave it behind."""
+    if not threads:
+        return function(*given, **named)
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+    within = contextvars.copy_context()
+
+    def work() -> None:
+        result, error = None, None
+        try:
+            result = within.run(function, *given, **named)
+        except BaseException as caught:  # noqa: BLE001 - SystemExit, too: it must not end the thread unheard
+            error = caught
+        with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
+            loop.call_soon_threadsafe(_settle, done, result, error)
+
+    threading.Thread(target=work, name="surefoot-agent", daemon=True).start()
+    result, error = await done
+    if error is not None:
+        raise error
+    return result
+
+
+def _settle(done: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    # As a value, since a future takes neither SystemExit nor StopIteration as its exception.
+    if not done.done():
+        done.set_result((result, error))

@@ -6,7 +6,8 @@ import json
 import os
 import runpy
 import subprocess
-import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from support.captures import FOLDER
 from support.serving import SUREFOOT
 from support.traces import T0, TRACE, agent, chat, evaluation, put, sid, tool
 from surefoot.cli.main import app
+from surefoot.errors import SurefootError
 from surefoot.evaluation import replay
 from surefoot.evaluation.replay.case import read_case
 from surefoot.evaluation.replay.case_files import AGENT_PLACEHOLDER, INPUT_PLACEHOLDER
@@ -68,13 +70,11 @@ def contents(lake: Lake, *kept: tuple[str, str, Any]) -> None:
             "span_id": sid(span),
             "name": name,
             "content": content if isinstance(content, str) else json.dumps(content),
+            "date": datetime.fromtimestamp(T0, UTC).date(),
         }
         for span, name, content in kept
     ]
-    day = {"date": time.strftime("%Y-%m-%d", time.gmtime(T0)), "source": "test"}
-    table = pa.Table.from_pylist(rows).drop_columns(list(day)) if False else pa.Table.from_pylist(rows, schema=CONTENTS)
-    date = pa.array([int(T0 // 86_400)] * len(rows), pa.int32()).cast(pa.date32())
-    lake.commit("contents", table.set_column(table.column_names.index("date"), "date", date), app_id="c", app_version=1)
+    lake.commit("contents", pa.Table.from_pylist(rows, schema=CONTENTS), app_id="contents", app_version=1)
 
 
 def derived(lake: Lake, tmp_path: Path) -> None:
@@ -83,24 +83,16 @@ def derived(lake: Lake, tmp_path: Path) -> None:
 
 def wrong_refund(lake: Lake, tmp_path: Path, *, captured: bool = True) -> None:
     """An agent looks an order up twice, its refund times out, and it says that it refunded."""
+    late: dict[str, Any] = {"status": "error", "error_type": "TimeoutError", "status_message": "no answer in 10 s"}
+    wrong: dict[str, str] = {"name": "outcome", "score.label": "fail", "explanation": "nothing was refunded"}
     put(
         lake,
         agent("desk", task_class="refund", task_id="refund-42", agent_version="1.4", consequence_class="high"),
         chat("think", "desk", response_model="m-1"),
         tool("look_up", "desk", 1, tool_effect="read"),
         {**tool("again", "desk", 3), "tool_name": "look_up", "tool_effect": "read"},
-        tool(
-            "refund",
-            "desk",
-            5,
-            tool_effect="irreversible",
-            status="error",
-            error_type="TimeoutError",
-            status_message="no answer in 10 s",
-        ),
-        evaluation(
-            "desk", 9, attributes={"name": "outcome", "score.label": "fail", "explanation": "nothing was refunded"}
-        ),
+        tool("refund", "desk", 5, tool_effect="irreversible", **late),
+        evaluation("desk", 9, attributes=wrong),
     )
     if captured:
         asked = [{"role": "user", "parts": [{"type": "text", "content": 'Refund order 42, "quick"!'}]}]
@@ -118,17 +110,25 @@ def wrong_refund(lake: Lake, tmp_path: Path, *, captured: bool = True) -> None:
     derived(lake, tmp_path)
 
 
-def command(home: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("SUREFOOT_", "OTEL_"))}
-    return subprocess.run(
-        [*SUREFOOT, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=home,
-        env={**clean, "SUREFOOT_HOME": str(home)},
-    )
+@dataclass(frozen=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def command(home: Path, *arguments: str | Path) -> Done:
+    """The command in this process; attempts are in processes of their own."""
+    before = Path.cwd()
+    os.chdir(home)
+    try:
+        done = CliRunner().invoke(app, [*map(str, arguments)], env={"SUREFOOT_HOME": str(home)})
+    finally:
+        os.chdir(before)
+    if isinstance(done.exception, SurefootError):
+        return Done(done.exception.exit_code, done.stdout, str(done.exception))
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    return Done(done.exit_code, done.stdout, done.stderr)
 
 
 def attempts(run: Path) -> list[dict[str, Any]]:
@@ -158,9 +158,7 @@ def test_a_failing_trace_becomes_a_case_that_fails_again(lake: Lake, tmp_path: P
     assert (notes["mode"], notes["calls"], "unused" in notes) == ("replay", 3, False)
 
     # Mended: another answer, of which nobody has said that it is right.
-    suite.write_text(
-        suite.read_text().replace("name='baseline'", "name='mended'").replace('name="baseline"', 'name="mended"')
-    )
+    suite.write_text(suite.read_text().replace('name="baseline"', 'name="mended"'))
     assert command(tmp_path, "repeat", suite, "--k", "2", "--folder", "mended").returncode == 0
     assert [(one["output"], one.get("acceptable")) for one in attempts(tmp_path / "mended")] == [("sorry", None)] * 2
 
@@ -231,14 +229,12 @@ def test_a_missing_result_is_filled_in_and_sealed(lake: Lake, tmp_path: Path) ->
 
 
 def test_a_trace_of_a_real_framework(tmp_path: Path) -> None:
-    for name in ("multi_tool", "tool_fatal"):
-        file = FOLDER / f"pydantic-ai-2.68.0__native-v5.{name}.json"
-        done = command(tmp_path, "import", "otlp", file)
-        assert done.returncode == 0, done.stderr
+    files = [str(FOLDER / f"pydantic-ai-2.68.0__native-v5.{name}.json") for name in ("multi_tool", "tool_fatal")]
+    home = {**os.environ, "SUREFOOT_HOME": str(tmp_path)}
+    subprocess.run([*SUREFOOT, "import", "otlp", *files], check=True, capture_output=True, timeout=120, env=home)
     lake = Lake.open(Settings(home=tmp_path).lake_path, create=False)
-    cases = [
-        read_case(lake, trace_id) for trace_id in sorted(set(lake.read("runs", ["trace_id"])["trace_id"].to_pylist()))
-    ]
+    found = sorted(set(lake.read("runs", ["trace_id"])["trace_id"].to_pylist()))
+    cases = [read_case(lake, trace_id) for trace_id in found]
     several, fatal = sorted(cases, key=lambda case: case.crashed)
     assert several.input == "Weather in Paris and 2+2?"
     assert several.output == "21C and 4"

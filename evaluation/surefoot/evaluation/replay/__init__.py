@@ -15,7 +15,7 @@ from surefoot.evaluation.replay.errors import CassetteError, CassetteMissError, 
 from surefoot.evaluation.replay.http import async_transport, transport
 from surefoot.evaluation.replay.redaction import Redaction
 from surefoot.evaluation.replay.tools import declare
-from surefoot.evaluation.replay.world import Report, World, current, opened
+from surefoot.evaluation.replay.world import Mode, Report, World, current, opened
 
 __all__ = [
     "Around",
@@ -24,6 +24,7 @@ __all__ = [
     "CassetteMissError",
     "Entry",
     "IrreversibleError",
+    "Mode",
     "Redaction",
     "ReplayedError",
     "Report",

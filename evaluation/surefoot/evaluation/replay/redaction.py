@@ -46,9 +46,11 @@ class Redaction:
         flags = re.IGNORECASE
         object.__setattr__(self, "_names", re.compile(names, flags))
         # JSON in text, and JSON in a string of JSON: the same quotes, escaped, on both sides.
-        quoted = rf'((\\*)"{names}\2"\s*:\s*\2")(?:.*?)(?<!\\)(?=\2")'
+        quoted = rf'((?<!\\)(\\*)"{names}\2"\s*:\s*\2")(?:.*?)(?<!\\)(?=\2")'
         object.__setattr__(self, "_quoted", re.compile(quoted, flags | re.DOTALL))
-        object.__setattr__(self, "_bare", re.compile(rf'((\\*)"{names}\2"\s*:\s*)(?:-?\d[\d.eE+-]*|true|false)', flags))
+        object.__setattr__(
+            self, "_bare", re.compile(rf'((?<!\\)(\\*)"{names}\2"\s*:\s*)(?:-?\d[\d.eE+-]*|true|false)', flags)
+        )
         object.__setattr__(self, "_assigned", re.compile(rf"((?:^|[?&;\s]){names}=)[^\s&;\"']+", flags))
 
     def secrets(self) -> set[str]:
@@ -81,13 +83,16 @@ class Redaction:
 
     def clean_text(self, text: str, secrets: Iterable[str] = ()) -> str:
         """Return text, which may be JSON, without what is secret; JSON stays JSON."""
-        for secret in secrets:
-            text = text.replace(secret, REDACTED)
-        for pattern in self.patterns:
-            text = pattern.applied(text)
-        text = self._quoted.sub(lambda found: found[1] + REDACTED, text)
-        text = self._bare.sub(lambda found: f'{found[1]}{found[2]}"{REDACTED}{found[2]}"', text)
-        return self._assigned.sub(lambda found: found[1] + REDACTED, text)
+        # Most texts are short and plain, and expressions cost far more than looking for a character.
+        if len(text) >= _SHORTEST:
+            for secret in secrets:
+                text = text.replace(secret, REDACTED)
+            for pattern in self.patterns:
+                text = pattern.applied(text)
+        if '"' in text:
+            text = self._quoted.sub(lambda found: found[1] + REDACTED, text)
+            text = self._bare.sub(lambda found: f'{found[1]}{found[2]}"{REDACTED}{found[2]}"', text)
+        return self._assigned.sub(lambda found: found[1] + REDACTED, text) if "=" in text else text
 
 
 BUILT_IN: Final = Redaction()

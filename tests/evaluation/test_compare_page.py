@@ -12,6 +12,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import pytest
 import yaml
 
 from support.serving import SUREFOOT, Server, eventually, serving
@@ -56,6 +57,7 @@ def flat(text: str) -> str:
     return re.sub(r"\s+", " ", text)
 
 
+@pytest.mark.timeout(900)  # twelve processes one after the other; on a busy machine each takes a while to start
 def test_the_commands_of_the_page_do_what_it_says(tmp_path: Path) -> None:
     folder = tmp_path / "gate"
     shutil.copytree(ROOT / "examples" / "gate", folder, ignore=shutil.ignore_patterns("runs", "__pycache__"))

@@ -70,7 +70,7 @@ def read_side(source: str) -> Side:
     ids = {attempt.provenance_id for attempt in attempts if attempt.provenance_id is not None}
     manifest = _manifest(path)
     return Side(
-        name=f"{path.name if path.is_dir() else path.stem}@{variant}",
+        name=f"{path.resolve().name if path.is_dir() else path.stem}@{variant}",
         attempts=attempts,
         provenance=_provenance(manifest, ids, variant),
         conditions=len(ids) or 1,

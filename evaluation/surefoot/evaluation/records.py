@@ -225,7 +225,15 @@ class RecordsWriter:
 
     def finished(self, attempt: Attempt) -> None:
         """Note an attempt's end, durably."""
+        self.ended(attempt)
+        self.sync()
+
+    def ended(self, attempt: Attempt) -> None:
+        """Note an attempt's end; durable only after the next :meth:`sync`."""
         self._append("finished", attempt)
+
+    def sync(self) -> None:
+        """Make everything that is written durable. May be called from another thread."""
         os.fsync(self._descriptor)
 
     def lost(self, attempts: Iterable[Attempt]) -> None:

@@ -101,7 +101,7 @@ def check(plan: Plan) -> None:
     if protocol.effects == "real":
         raise EffectsError(
             f"The suite {suite.name} has real effects: its tools would act {protocol.k} times for each task. "
-            f"To repeat it, {_REMEDY}: replayed, simulated, withheld, or fixture."
+            f"To repeat it, {_REMEDY}: replayed, simulated, withheld, or fixture. An agent without effects says none."
         )
     for asked, known, what in ((plan.variants, suite.names, "variant"), (plan.tasks, _ids(suite), "task")):
         for name in asked:
@@ -190,6 +190,7 @@ class _Run:
         self.plan, self.finished = plan, finished
         self.slots = slots_of(plan)
         self._writer, self._observer = writer, observer
+        self._durable = _Durable(writer)
         done = {attempt.slot for attempt in finished}
         self._left = iter([slot for slot in self.slots if slot not in done])
         self._wanted = set(self.slots)
@@ -215,6 +216,7 @@ class _Run:
                 for task in (*workers, stopped):
                     task.cancel()
                 await asyncio.gather(*workers, stopped, return_exceptions=True)
+                await self._durable.wait()
                 self._writer.lost(self._under_way.values())
         if stop.is_set():
             return "interrupted"
@@ -237,9 +239,11 @@ class _Run:
             self._writer.started(start)
             self._under_way[order.attempt_id] = start
             attempt = replace(await make(order), suite_hash=self._hash)
-            self._writer.finished(attempt)
+            self._writer.ended(attempt)
             del self._under_way[order.attempt_id]
             self._note(attempt)
+            await self._durable.wait()
+            self._observer(attempt, self._done, len(self.slots))
 
     def _note(self, attempt: Attempt) -> None:
         self.finished.append(attempt)
@@ -248,7 +252,6 @@ class _Run:
         if acts and self.plan.suite.protocol.effects == "none":
             self._effects |= acts
             self._why = "effects"
-        self._observer(attempt, self._done, len(self.slots))
 
     def _count(self, attempt: Attempt) -> None:
         self._tokens += (attempt.input_tokens or 0) + (attempt.output_tokens or 0)
@@ -284,6 +287,26 @@ def _orders(plan: Plan, conditions: dict[str, Any]) -> Callable[[tuple[str, str,
         return Order(uuid.uuid4().hex, *slot, plan.folder.name, conditions["id"], versions)
 
     return order
+
+
+class _Durable:
+    """One fsync at a time for all attempts that ended meanwhile: each by itself is what bounds many at a time."""
+
+    def __init__(self, writer: RecordsWriter) -> None:
+        self._writer = writer
+        self._lock = asyncio.Lock()
+        self._next: asyncio.Task[None] | None = None
+
+    async def wait(self) -> None:
+        """Return once everything that was written before is on the disk."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._sync())
+        await asyncio.shield(self._next)
+
+    async def _sync(self) -> None:
+        async with self._lock:
+            self._next = None  # what is written from here on waits for the one after
+            await asyncio.to_thread(self._writer.sync)
 
 
 class _making:  # noqa: N801 - reads as a function where it is used

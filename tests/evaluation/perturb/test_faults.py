@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import json
-import pickle
 from typing import Any
 
 import httpx

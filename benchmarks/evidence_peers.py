@@ -36,21 +36,16 @@ def agentrel_seconds(outcomes: np.ndarray) -> dict[str, float]:
 
 def inspect_seconds(outcomes: np.ndarray) -> dict[str, float]:
     """Its reducers over the epochs of each sample, and the standard error of the mean of the reduced scores."""
-    from inspect_ai.scorer import (  # type: ignore[import-not-found]  # in the peers' environment
-        SampleScore,
-        Score,
-        mean_score,
-        pass_at,
-        pass_k,
-        stderr,
-    )
+    from inspect_ai.scorer import SampleScore, Score, mean_score, pass_at, pass_k, stderr
 
     epochs = [[Score(value=float(value)) for value in row] for row in outcomes]
+
+    standard_error: Any = stderr()  # annotated for one of the two kinds of scores that it takes
 
     def work() -> None:
         for reducer in (mean_score(), pass_at(3), pass_k(3)):
             reduced = [reducer(scores) for scores in epochs]
-        stderr()([SampleScore(score=score) for score in reduced])
+        standard_error([SampleScore(score=score) for score in reduced])
 
     return {"inspect-ai: mean, pass@3, pass^3, standard error": timed(work)}
 

@@ -104,10 +104,10 @@ def _running_server() -> str | None:
 def _what(suite: Suite, endpoint: str | None) -> str:
     protocol = suite.protocol
     attempts = len(suite.tasks) * protocol.k
-    where = (
-        f"spans and verdicts go to {endpoint}" if endpoint else "no server runs, so results are only in the run folder"
-    )
-    return f"{suite.name}: {len(suite.tasks)} tasks, k = {protocol.k}, {attempts} attempts a variant; {where}."
+    tasks = "1 task" if len(suite.tasks) == 1 else f"{len(suite.tasks)} tasks"
+    alone = "no server answers on its usual port (--endpoint names another), so results are only in the run folder"
+    where = f"spans and verdicts go to {endpoint}" if endpoint else alone
+    return f"{suite.name}: {tasks}, k = {protocol.k}, {attempts} attempts a variant; {where}."
 
 
 def _progress(out: Console) -> Progress:

@@ -153,5 +153,9 @@ def demand(action: ActionReport) -> str:
 
 def watermark(slo: SloReport) -> str:
     """Where a matured view ends, and what that was learnt from."""
-    learnt = f"learnt from {slo.label_delay_n:,} labels" if slo.label_delay_n else "too few labels to learn it from"
+    learnt = (
+        f"learnt from {slo.label_delay_n:,} labels"
+        if slo.label_delay_n
+        else "too few labels of live runs to learn it from"
+    )
     return f"its numbers end {lasting(slo.label_delay_seconds)} ago, when most labels have come ({learnt})"

@@ -12,7 +12,7 @@ def suggestion(wrong: str, known: Iterable[str]) -> str:
     spelled = {name.lower(): name for name in names}
     close = difflib.get_close_matches(wrong.lower(), spelled, n=1)
     question = f"did you mean {spelled[close[0]]}? " if close else ""
-    return f"{question}known here: {', '.join(names)}"
+    return f"{question}known here: {', '.join(names) or 'none'}"
 
 
 def close(wrong: str, known: Iterable[str], example: str) -> str:

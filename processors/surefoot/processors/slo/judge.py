@@ -82,7 +82,7 @@ def judge(
         label_delay_seconds=lag if view == MATURED else None,
         label_delay_n=delay.n if delay is not None and view == MATURED else 0,
         watermark_stale=stale,
-        problem=failed or _problem(slo, strata[0].windows[-1].counts),
+        problem=failed or _problem(slo, strata[0].windows[-1].counts, times),
     )
 
 
@@ -118,8 +118,10 @@ def _has_events(series: Series, times: _Times) -> bool:
     return series.between(times.after, times.until) != Counts()
 
 
-def _problem(slo: Slo, period: Counts) -> str | None:
+def _problem(slo: Slo, period: Counts, times: _Times) -> str | None:
     when = f"the last {slo.period}" if slo.calendar is None else "this period of the calendar"
+    if period == Counts() and times.until < times.now:
+        return f"no event of {when} ended before its numbers end; it counts {slo.population}"
     if period == Counts():
         return f"no event of {when} is about it; it counts {slo.population}"
     if period.good + period.bad == 0:

@@ -108,14 +108,16 @@ def _check_dimensions(
     named: list[tuple[Steps, str]] = [((*path, "where", name), name) for name in selection.where]
     named += [((*path, "selected", name), name) for name in selection.selected]
     named += [((*path, "by", index), name) for index, name in enumerate(selection.by)]
+    unknown = set()
     for place, name in named:
         has = name in columns or (name.startswith(STRATUM) and "stratum.<name>" in known)
         if not (has and indicator.knows(name)):
             table = indicator.population.replace("_", " ")
+            unknown.add(name)
             yield Refused(place, f"{table} have no {name!r} to choose or divide by", suggestion(name, known))
     for index, name in enumerate(selection.by):
         wrong = _not_a_label(name, selection.by[:index])
-        if wrong is not None:
+        if wrong is not None and name not in unknown:
             yield Refused((*path, "by", index), *wrong)
 
 

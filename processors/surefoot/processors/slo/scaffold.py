@@ -152,7 +152,7 @@ def _service(service: Service, name: str) -> str:
     if service.runs:
         said = _comment(
             f"Written by `surefoot slo init` from {service.runs:,} runs of {_one_line(service.name)}. It is yours:",
-            "change what does not fit, and check it with `surefoot slo validate`. docs/slos.md explains every field.",
+            "change what does not fit, and check it with `surefoot slo validate`. docs/slo-files.md has every field.",
             f"Agents: {_some(service.agents)}.",
             f"Task classes: {_some(service.task_classes)}.",
         )
@@ -228,7 +228,7 @@ def _slo(said: str, service: Service, name: str, indicator: str, target: float, 
         metric = f"      ratioMetric:\n        rawType: success\n        raw:\n          {source}"
         objective = f"    - target: {target:g}"
     else:
-        metric = f"      thresholdMetric:\n          {source}"
+        metric = f"      thresholdMetric:\n        {source.replace(chr(10) + '  ', chr(10))}"
         objective = f"    - target: {target:g}\n      op: lte\n      value: {value}  # seconds"
     return f"""{said}apiVersion: openslo/v1
 kind: SLO

@@ -85,27 +85,33 @@ def repeat(
 
 
 def _running_server() -> str | None:
-    """Return where this machine's server takes OTLP, if one runs; without one attempts are only in their file."""
-    import urllib.error
+    """Return where this home's server takes OTLP, else the usual port; None: attempts are only in their file."""
     import urllib.request
 
     from surefoot.cli.config import load
+    from surefoot.processors import status
 
-    address = f"http://127.0.0.1:{load().port_http}"
-    told = {"Content-Type": "application/x-protobuf"}
-    probe = urllib.request.Request(f"{address}/v1/traces", data=b"", headers=told)  # noqa: S310 - http, on loopback
-    try:
-        with urllib.request.urlopen(probe, timeout=1):  # noqa: S310 - see above
-            return address
-    except (urllib.error.URLError, OSError):
-        return None
+    settings = load()
+    said = status.read(settings.status_path, "collector") or {}
+    at_home = (said.get("addresses") or {}).get("http")
+    for address in (at_home, f"http://127.0.0.1:{settings.port_http}"):
+        if not str(address).startswith(("http://127.0.0.1:", "http://localhost:", "http://[::1]:")):
+            continue  # none, or one that wants TLS and a token: --endpoint and the exporter's own variables name it
+        told = {"Content-Type": "application/x-protobuf"}
+        probe = urllib.request.Request(f"{address}/v1/traces", data=b"", headers=told)  # noqa: S310 - on loopback
+        try:
+            with urllib.request.urlopen(probe, timeout=1):  # noqa: S310 - see above
+                return str(address)
+        except OSError:  # URLError is one: nobody listens there, or wants a token
+            continue
+    return None
 
 
 def _what(suite: Suite, endpoint: str | None) -> str:
     protocol = suite.protocol
     attempts = len(suite.tasks) * protocol.k
     tasks = "1 task" if len(suite.tasks) == 1 else f"{len(suite.tasks)} tasks"
-    alone = "no server answers on its usual port (--endpoint names another), so results are only in the run folder"
+    alone = "no server of this home answers (--endpoint names another), so results are only in the run folder"
     where = f"spans and verdicts go to {endpoint}" if endpoint else alone
     return f"{suite.name}: {tasks}, k = {protocol.k}, {attempts} attempts a variant; {where}."
 

@@ -46,7 +46,7 @@ class LabelDelay:
     """What the watermark lags, in seconds, and why it cannot be trusted if it cannot."""
 
     seconds: float
-    n: int  # delays that it was learnt from
+    n: int  # delays that it was learnt from; 0 where they were too few and the maximum was taken
     stale: str | None = None
 
 
@@ -120,7 +120,8 @@ def _label_delay(
     before = delays.of(due & ~since)
     # A grader that looks at some runs only has not stopped because many have no label.
     share = before.of(before.labelled > 0).n / before.n if before.n else 1.0
-    n = int(delays.count[labelled > 0].sum())
+    seen = int(delays.count[labelled > 0].sum())
+    n = seen if seen >= slo.labels.min_labelled else 0  # with fewer the maximum was taken, and nothing learnt
     return LabelDelay(seconds, n, _stale(slo.labels, share, last, waiting, seconds, now))
 
 

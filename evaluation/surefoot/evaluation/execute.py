@@ -173,6 +173,8 @@ async def _run(
     except Exception as caught:  # noqa: BLE001 - the agent may raise anything, and all of it is recorded
         error = caught
     found = _with_usage(attempt, used, context)
+    if attempt.trace_id is not None:
+        means.usage.forget(int(attempt.trace_id, 16))
     ended = replace(
         found, output=output, error=None if error is None else _failure(error), extra={**found.extra, **world}
     )

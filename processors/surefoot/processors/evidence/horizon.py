@@ -15,16 +15,6 @@ import pyarrow.compute as pc
 
 from surefoot.processors.evidence.groups import Codes, FloatArray, IntArray, Where
 
-DESCRIPTORS = (
-    "state_changes",  # tool calls with effect write or irreversible
-    "dependencies",  # different dependencies that it called
-    "authority_crossings",  # times that the next step is in another authority domain than the one before
-    "elapsed_ns",
-    "branches",  # sub-runs, and tool calls that began before the one before them had ended
-    "recovery_points",  # tool calls that failed or asked for another try: where it could recover
-    "irreversible",  # tool calls with effect irreversible
-    "checkpoints",  # spans that say that they are one
-)
 BUCKETS = ("short", "medium", "long")
 RULE = "horizon/1"
 
@@ -44,7 +34,14 @@ THRESHOLDS: Mapping[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Horizons:
-    """The descriptors of some runs, in the order in which the runs were given."""
+    """The descriptors of some runs, in the order in which the runs were given.
+
+    ``state_changes``: tool calls with effect write or irreversible. ``dependencies``: different ones that it called.
+    ``authority_crossings``: times that the next step is in another authority domain than the one before.
+    ``elapsed_ns``. ``branches``: sub-runs, and tool calls that began before the one before them had ended.
+    ``recovery_points``: tool calls that failed or asked for another try. ``irreversible``: tool calls with that effect.
+    ``checkpoints``: spans that say that they are one.
+    """
 
     values: Mapping[str, FloatArray]
     rule: str = RULE

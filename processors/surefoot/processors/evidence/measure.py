@@ -38,7 +38,6 @@ from surefoot.processors.evidence.repeated import PAPER
 from surefoot.processors.evidence.template import BlockUnit
 from surefoot.processors.evidence.types import EvidenceInputError, GroupTypes, pass_hat_types, yield_types
 
-Method = MeanMethod | ShareMethod
 METHODS: Final[tuple[str, ...]] = (*get_args(MeanMethod), *get_args(ShareMethod))
 
 # Averages over runs of something else than the outcome: what it is the share of.

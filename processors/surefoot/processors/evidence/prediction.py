@@ -66,7 +66,6 @@ class RiskCoverage:
     score: Estimate
     coverage: FloatArray
     risk: FloatArray
-    best_risk: FloatArray  # of an order that knows the outcomes
 
 
 def risk_coverage(groups: GroupTable, *, variant: TiesVariant = "ties_averaged") -> RiskCoverage:
@@ -80,7 +79,7 @@ def risk_coverage(groups: GroupTable, *, variant: TiesVariant = "ties_averaged")
     if known.nothing:
         empty = np.empty(0)
         score = _estimate("risk_coverage", f"grid_{GRID};{variant}", known, None, _RISK)
-        return RiskCoverage(score, empty, empty, empty)
+        return RiskCoverage(score, empty, empty)
     risk = _risks(_ordered(known, variant), coverage)
     best = _risks(np.sort(known.outcome)[::-1], coverage)
     area, least = float(trapezoid(risk, coverage)), float(trapezoid(best, coverage))
@@ -88,7 +87,7 @@ def risk_coverage(groups: GroupTable, *, variant: TiesVariant = "ties_averaged")
     value = float(np.clip(1 - (area - least) / (most - least), 0, 1)) if most - least > 1e-8 else None
     reason = None if value is not None else "all runs ended alike: no order is better than another"
     score = _estimate("risk_coverage", f"grid_{GRID};{variant}", known, value, _RISK, reason)
-    return RiskCoverage(score, coverage, risk, best)
+    return RiskCoverage(score, coverage, risk)
 
 
 _RISK = "clip(1 - (AURC - AURC of the best order) / (error rate - AURC of the best order), 0, 1)"

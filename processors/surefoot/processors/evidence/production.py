@@ -26,8 +26,6 @@ from surefoot.processors.evidence.run_columns import Codes, Where
 from surefoot.processors.evidence.run_rates import judged_runs
 from surefoot.processors.evidence.template import BlockUnit
 
-BLOCKED: Final = ("outcome_yield", *RATES)
-
 _STARTED: Final = "select run_id, epoch_us(started_at) from runs where run_id in (select run_id from evidence_runs)"
 _STRATUM: Final = "select run_id, strata[$1] from runs where run_id in (select run_id from evidence_runs)"
 _UNKNOWN: Final = "unknown"

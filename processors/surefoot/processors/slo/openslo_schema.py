@@ -123,12 +123,6 @@ class Metadata(Part):
     annotations: dict[Annotated[str, AfterValidator(_annotation_key)], str] = {}
 
 
-class Named(Part):
-    """What a document and an object written into another one have in common."""
-
-    metadata: Metadata
-
-
 def one_of_two(data: Any, reference: str, inline: str) -> Any:
     """Refuse a mapping that has both a reference and an object written out, or neither."""
     if not isinstance(data, dict):

@@ -44,6 +44,16 @@ PLACES = [(name, path) for name, data in ALL.items() for path in places(data) if
 @settings(max_examples=100, deadline=None)
 @given(place=st.sampled_from(PLACES), value=VALUES, as_key=st.booleans())
 def test_any_value_at_any_place_is_read_or_refused(place: tuple[str, Steps], value: Any, as_key: bool) -> None:
+    check_read_or_refused(place, value, as_key)
+
+
+@pytest.mark.parametrize("value", [None, "", [], {}], ids=repr)
+def test_a_field_that_says_nothing_is_read_or_refused_wherever_it_stands(value: Any) -> None:
+    for place in PLACES:
+        check_read_or_refused(place, value, as_key=False)
+
+
+def check_read_or_refused(place: tuple[str, Steps], value: Any, as_key: bool) -> None:
     name, path = place
     data = yaml.safe_load(FILES[name])
     parent = data

@@ -130,6 +130,14 @@ def one_of_two(data: Any, reference: str, inline: str) -> Any:
     if (reference in data) == (inline in data):
         count, remedy = ("both are", "keep one of the two") if reference in data else ("neither is", f"add {reference}")
         raise refusal(f"exactly one of {reference} and {inline} is needed, {count} there", remedy)
+    return not_null(data, reference, inline)
+
+
+def not_null(data: Any, *names: str) -> Any:
+    """Refuse a mapping in which one of the fields is there and says nothing."""
+    for name in names:
+        if isinstance(data, dict) and name in data and data[name] is None:
+            raise refusal(f"{name} is empty", "write what belongs there", name)
     return data
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from surefoot.processors.slo.definition import Alerting, Labels
-from surefoot.processors.slo.openslo_schema import Description, Duration, Metadata, Part, SomeTexts, refusal
+from surefoot.processors.slo.openslo_schema import Description, Duration, Metadata, Part, SomeTexts, not_null, refusal
 
 
 def _share(value: float) -> float:
@@ -151,7 +151,7 @@ class IndicatorSpec(Part):
                 f"{count}: exactly one of ratioMetric and thresholdMetric is needed",
                 "keep one; write an SLO per indicator",
             )
-        return data
+        return not_null(data, "ratioMetric", "thresholdMetric")
 
     @property
     def selection(self) -> Selection:

@@ -24,7 +24,6 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
-from statsmodels.duration.survfunc import SurvfuncRight
 
 from surefoot.processors.slo.count import events
 from surefoot.processors.slo.definition import Labels, Slo
@@ -149,6 +148,8 @@ def delay_of(delays: Delays, labels: Labels, scale: float = 1.0) -> float:
 
 def _censored(delays: Delays, quantile: float) -> float:
     """Kaplan and Meier's quantile; infinite if so many have not been labelled at any age."""
+    from statsmodels.duration.survfunc import SurvfuncRight  # slow to import, and few programs learn a delay
+
     survival = SurvfuncRight(delays.delay, (delays.labelled > 0).astype(float), freq_weights=delays.count.astype(float))
     found = float(survival.quantile(quantile))
     return found if math.isfinite(found) else math.inf
@@ -156,6 +157,8 @@ def _censored(delays: Delays, quantile: float) -> float:
 
 def _truncated(delays: Delays, quantile: float) -> float:
     """The quantile of delays of which only those below the run's age can be seen."""
+    from statsmodels.duration.survfunc import SurvfuncRight
+
     horizon = float(delays.age.max()) + 2.0
     back, entry = horizon - delays.delay, horizon - delays.age - 1.0
     known = SurvfuncRight(back, np.ones(len(back)), entry=entry, freq_weights=delays.count.astype(float))

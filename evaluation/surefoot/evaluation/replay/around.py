@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from surefoot.evaluation.agent import AttemptContext
+from surefoot.evaluation.replay.cassette import read_cassette
 from surefoot.evaluation.replay.errors import CassetteError
 from surefoot.evaluation.replay.redaction import Redaction
 from surefoot.evaluation.replay.world import Mode, opened
@@ -42,8 +43,11 @@ class Around:
                 "Record with --k 1, or write {repetition} into the path."
             )
         path = self._path_of(context)
+        about = {"task": context.task_id, "variant": context.variant}
+        if mode == "record":
+            _refuse_to_replace(path, about)
         redaction = Redaction(self.redact)
-        with opened(path, mode, redaction=redaction, allow_irreversible=self.allow_irreversible) as world:
+        with opened(path, mode, redaction=redaction, allow_irreversible=self.allow_irreversible, about=about) as world:
             context.wraps.append(world.tool)
             try:
                 yield
@@ -56,6 +60,17 @@ class Around:
         for name, value in values.items():
             found = found.replace(f"{{{name}}}", re.sub(r"[^\w.-]", "_", str(value)))
         return Path(found)
+
+
+def _refuse_to_replace(path: Path, about: dict[str, str]) -> None:
+    """Raise CassetteError if ``path`` holds another task's or variant's attempt: two names may give one file."""
+    header = read_cassette(path, torn=True).header if path.exists() else {}
+    for what, name in about.items():
+        if header.get(what, name) != name:
+            raise CassetteError(
+                f"Recording {path}: it holds the attempt of the {what} {header[what]!r}, and this is {name!r}. Write "
+                f"{{{what}}} into the path, or record one {what} only (--{what}); to replace it, remove it first."
+            )
 
 
 def _mode() -> Mode:

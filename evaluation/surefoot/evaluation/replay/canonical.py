@@ -61,7 +61,13 @@ def plain(value: Any, path: str = "value") -> Any:  # noqa: C901 - one line per 
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
     if isinstance(value, Mapping):
-        return {_key(key, path): plain(item, f"{path}.{key}") for key, item in value.items()}
+        named = {_key(key, path): plain(item, f"{path}.{key}") for key, item in value.items()}
+        if len(named) == len(value):
+            return named
+        # 1 and "1" would be one key, and two calls one call.
+        return {
+            "$dict": [[plain(key, f"a key of {path}"), plain(item, f"{path}.{key}")] for key, item in value.items()]
+        }
     if isinstance(value, list | tuple):
         return [plain(item, f"{path}[{number}]") for number, item in enumerate(value)]
     if isinstance(value, Set):

@@ -8,6 +8,7 @@ another name and is read only by who asks for a torn file.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -20,10 +21,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from surefoot.evaluation.replay.canonical import call_key
-from surefoot.evaluation.replay.errors import CassetteError
+from surefoot.evaluation.replay.errors import CassetteError, ReplayedError
+from surefoot.evaluation.replay.values import decode
 
 FORMAT: Final = 1
 RECORDING: Final = ".recording"
+OUTCOMES: Final = frozenset({"result", "error", "response", "cancelled", "missing"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ def read_cassette(path: Path, *, torn: bool = False) -> Cassette:
         ) from error
     header = _header(path, lines)
     parsed = [_parsed(line) for line in lines[1:]]
-    footer = parsed[-1] if parsed and parsed[-1] is not None and "end" in parsed[-1] else None
+    footer = parsed[-1] if parsed and parsed[-1] is not None and {"end", "sha256"} <= parsed[-1].keys() else None
     if footer is None:
         if not torn:
             raise CassetteError(
@@ -167,6 +170,7 @@ def seal(path: Path) -> int:
             raise CassetteError(
                 f"Sealing the cassette {path}:{number}: it is not JSON with name and arguments. Correct it."
             )
+        _check_edited(path, number, line)
         key = call_key(line["name"], line["arguments"])
         given = {"kind": "tool", "effect": "unknown", **line, "key": key, "occurrence": seen[key]}
         if given.get("missing") and "result" in given:
@@ -175,6 +179,24 @@ def seal(path: Path) -> int:
         seen[key] += 1
     write_cassette(path, header, entries)
     return len(entries)
+
+
+def _check_edited(path: Path, number: int, line: Mapping[str, Any]) -> None:
+    """Raise CassetteError if this line could not be replayed, before anything is written."""
+    where = f"Sealing the cassette {path}:{number}"
+    if not isinstance(line["name"], str):
+        raise CassetteError(f"{where}: its name is {line['name']!r}; write the tool's name.")
+    if OUTCOMES.isdisjoint(line):
+        raise CassetteError(f"{where}: nothing says how the call ended; write one of {', '.join(sorted(OUTCOMES))}.")
+    told = line.get("error", {"type": "", "message": ""})
+    if not isinstance(told, dict) or not all(isinstance(told.get(part), str) for part in ("type", "message")):
+        raise CassetteError(f'{where}: an error is {{"type": "builtins:ValueError", "message": "why"}}; write it so.')
+    try:
+        _dumped(line)
+        with contextlib.suppress(ReplayedError):  # a type that is there only where the case is run
+            decode(line.get("result"))
+    except Exception as error:
+        raise CassetteError(f"{where}: its result cannot be given back ({error}); correct it.") from error
 
 
 @dataclass(slots=True)
@@ -187,6 +209,7 @@ class Recorder:
     _descriptor: int = field(default=-1, repr=False)
     _hash: Any = field(default_factory=hashlib.sha256, repr=False)
     _count: int = field(default=0, repr=False)
+    _closed: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -219,14 +242,18 @@ class Recorder:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def add(self, entry: Entry) -> None:
-        """Append a call."""
+        """Append a call. Raises CassetteError once the recording is closed."""
         with self._lock:
+            if self._closed:
+                # A thread that a time limit left behind. Its descriptor's number may be another file's by now.
+                raise CassetteError(f"Recording {self.path}: {entry.name} ended after the recording was closed.")
             self._write(to_line(entry))
             self._count += 1
 
     def close(self) -> None:
         """Write the end, make it durable, and give the file its name."""
         with self._lock:
+            self._closed = True
             self._append(_dumped({"end": self._count, "sha256": self._hash.hexdigest()}))
             os.fsync(self._descriptor)
             self._open_path.replace(self.path)

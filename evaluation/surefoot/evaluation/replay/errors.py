@@ -5,8 +5,8 @@ from __future__ import annotations
 from surefoot.evaluation.errors import EvaluationError, InfrastructureError
 
 
-class CassetteError(EvaluationError):
-    """A cassette that cannot be read, written or used as asked."""
+class CassetteError(InfrastructureError):
+    """A cassette that cannot be read, written or used as asked: the set-up's fault, never the agent's."""
 
 
 class CassetteMissError(InfrastructureError):

@@ -7,6 +7,8 @@ request are not written at all; what its secret ones hold is looked for everywhe
 
 from __future__ import annotations
 
+import base64
+import binascii
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -75,8 +77,27 @@ class Redaction:
         if isinstance(data, list):
             return [self.clean(item, secrets) for item in data]
         if isinstance(data, Mapping):
+            mark = next(iter(data), "") if len(data) == 1 else ""
+            if mark == "$dict" and isinstance(data[mark], list):
+                return {mark: [self._pair(pair, secrets) for pair in data[mark]]}
+            if mark in {"$bytes", "$bytearray"} and isinstance(data[mark], str):
+                return {mark: self._bytes(data[mark], secrets)}
             return {self.clean_text(key, secrets): self._value(key, item, secrets) for key, item in data.items()}
         return data
+
+    def _pair(self, pair: Any, secrets: Iterable[str]) -> Any:
+        """Clean a key and its value, as ``values`` writes those of a mapping whose keys are not all plain names."""
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+            return self.clean(pair, secrets)
+        return [self.clean_text(pair[0], secrets), self._value(pair[0], pair[1], secrets)]
+
+    def _bytes(self, given: str, secrets: Iterable[str]) -> str:
+        try:
+            text = base64.b64decode(given).decode("utf-8")
+        except (binascii.Error, UnicodeDecodeError):
+            return given
+        cleaned = self.clean_text(text, secrets)
+        return given if cleaned == text else base64.b64encode(cleaned.encode()).decode("ascii")
 
     def _value(self, name: str, value: Any, secrets: Iterable[str]) -> Any:
         return REDACTED if value is not None and self._names.fullmatch(name) else self.clean(value, secrets)
@@ -85,7 +106,8 @@ class Redaction:
         """Return text, which may be JSON, without what is secret; JSON stays JSON."""
         # Most texts are short and plain, and expressions cost far more than looking for a character.
         if len(text) >= _SHORTEST:
-            for secret in secrets:
+            # The longest first: one secret may begin with another, whose removal would leave its end standing.
+            for secret in sorted(secrets, key=len, reverse=True):
                 text = text.replace(secret, REDACTED)
             for pattern in self.patterns:
                 text = pattern.applied(text)

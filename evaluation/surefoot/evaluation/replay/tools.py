@@ -148,7 +148,13 @@ class _Tool:
         outcome = entry.outcome
         if "error" in outcome:
             raise decode_error(outcome["error"])
-        return decode(outcome["result"])
+        try:
+            return decode(outcome["result"])
+        except Exception as error:
+            raise self.world.problem(
+                f"{self.name}: its recorded result cannot be given back here ({type(error).__name__}: {error}). Make "
+                "its type importable, or record the cassette again."
+            ) from error
 
     def _ended(self, call: Call, result: Any) -> Any:
         try:

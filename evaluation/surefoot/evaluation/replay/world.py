@@ -28,6 +28,8 @@ from surefoot.evaluation.replay.values import encode_error
 Mode = Literal["record", "replay", "off"]
 Effect = Literal["read", "write", "irreversible", "unknown"]
 MODES: Final[tuple[Mode, ...]] = ("record", "replay", "off")
+# A thread that an agent starts has no context of its own maker's; what it calls must not reach the world unseen.
+_OPEN: Final[list[World]] = []
 _CURRENT: Final[contextvars.ContextVar[World | None]] = contextvars.ContextVar("surefoot_replay_world", default=None)
 
 
@@ -75,6 +77,7 @@ class World:
     cassette: Cassette | None = None
     recorder: Recorder | None = None
     secrets: set[str] = field(default_factory=set, repr=False)
+    closed: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _seen: Counter[str] = field(default_factory=Counter, repr=False)
     _entries: dict[tuple[str, int], Entry] = field(default_factory=dict, repr=False)
@@ -96,6 +99,9 @@ class World:
 
         Raises CassetteMissError in replay; IrreversibleError and CassetteError while recording.
         """
+        if self.closed:  # by a thread that a time limit left behind
+            raise CassetteError(f"{name} was called when the attempt of {self.path} had ended. Nothing was called.")
+        name = self.redaction.clean_text(name, self.secrets)  # of a URL's path it may be a part
         told = self._plain(name, arguments)
         if self.mode == "replay":
             return self._find(name, told, kind, effect, [self._plain(name, other) for other in others])
@@ -208,8 +214,16 @@ class World:
 
 
 def current() -> World | None:
-    """Return the world of the attempt that runs here, or None."""
-    return _CURRENT.get()
+    """Return the world of the attempt that runs here, or None. Raises CassetteError where it cannot be told."""
+    here, there = _CURRENT.get(), list(_OPEN)
+    if here is not None or not there:
+        return here
+    if len(there) > 1:
+        raise CassetteError(
+            f"A call from a thread of which nobody knows to which of {len(there)} attempts it belongs. Nothing was "
+            "called. Isolate attempts by process, or start the thread with contextvars.copy_context().run."
+        )
+    return there[0]
 
 
 @contextlib.contextmanager
@@ -219,12 +233,13 @@ def opened(
     *,
     redaction: Redaction = BUILT_IN,
     allow_irreversible: bool = False,
+    about: Mapping[str, str] | None = None,
 ) -> Iterator[World]:
     """Open the world of one attempt: record its calls into a cassette, or replay them from there.
 
     It is the ``current`` one until it is closed. A recording is kept however the attempt ends: a failing attempt is the
-    one to keep. Raises CassetteMissError at the end if a miss was swallowed on the way, CassetteError if calls could
-    not be recorded.
+    one to keep; ``about`` stands in its header. Raises CassetteMissError at the end if a miss was swallowed on the way,
+    CassetteError if calls could not be recorded.
     """
     if mode not in MODES:
         raise CassetteError(f"Opening the cassette {path}: {mode!r} is no mode; write one of {', '.join(MODES)}.")
@@ -233,12 +248,15 @@ def opened(
     recorder = None
     if mode == "record":
         recorded_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        recorder = Recorder(path, {"source": "recorded", "recorded_at": recorded_at})
+        recorder = Recorder(path, {"source": "recorded", "recorded_at": recorded_at, **(about or {})})
     world = World(mode, path, redaction, allow_irreversible, cassette, recorder)
     token = _CURRENT.set(world)
+    _OPEN.append(world)
     try:
         yield world
     finally:
+        world.closed = True
+        _OPEN[:] = [each for each in _OPEN if each is not world]
         _CURRENT.reset(token)
         if recorder is not None:
             recorder.close()

@@ -99,6 +99,23 @@ def _scalars(node: yaml.Node, path: tuple[str | int, ...], seen: set[int]) -> It
             yield from _scalars(value, (*path, str(key.value)), seen)
 
 
+def at(data: Any, path: Path) -> Any:
+    """What stands at a place of a document; None if nothing does."""
+    for step in path:
+        is_there = step in data if isinstance(data, dict) else isinstance(data, list) and step in range(len(data))
+        if not is_there:
+            return None
+        data = data[step]
+    return data
+
+
+def items(data: Any, path: Path) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """The items of a list in a document, each with its place."""
+    found = at(data, path)
+    for index, item in enumerate(found if isinstance(found, list) else ()):
+        yield (*path, index), item
+
+
 def dotted(path: Path) -> str:
     """``spec.objectives[0].target``."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)

@@ -95,7 +95,7 @@ def test_an_adjustment_of_a_stratum_is_about_the_strata_with_its_values() -> Non
 
 def test_what_does_not_fit_the_slos_is_told() -> None:
     assert adjustments.check(record(0, 60, task_class="x"), {"answers": ("task_class",)}) == []
-    (wrong,) = adjustments.check(record(0, 60), {"answer": ()})
+    (wrong,) = adjustments.check_names({"spec": {"slo": "answers"}}, ["answer"])
     assert "did you mean answer?" in wrong.remedy
     (wrong,) = adjustments.check(record(0, 60, taskclass="x"), {"answers": ("task_class",)})
     assert "did you mean task_class?" in wrong.remedy

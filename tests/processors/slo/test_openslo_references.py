@@ -92,25 +92,44 @@ def test_a_reference_that_leads_nowhere_is_told_where_it_stands(case: str, tmp_p
 
 
 BROKEN = {
-    "an SLI of an unknown indicator": ("sli", "acceptable_outcome", "nonsense", "sli.yaml:12", "slo.yaml:18"),
-    "an SLI of an unknown shape": ("sli", "rawType: success", "rawType: maybe", "sli.yaml:7", "slo.yaml:18"),
-    "an SLI of an unknown column": ("sli", "[task_class]", "[outcome]", "sli.yaml:15", "slo.yaml:18"),
-    "a condition with another operator": ("condition", "op: gt", "op: lt", "condition.yaml:10", "policy.yaml:9"),
+    "an SLI of an unknown indicator": ("sli", "acceptable_outcome", "nonsense", "sli.yaml:12"),
+    "an SLI of an unknown shape": ("sli", "rawType: success", "rawType: maybe", "sli.yaml:7"),
+    "an SLI of an unknown column": ("sli", "[task_class]", "[outcome]", "sli.yaml:15"),
+    "a condition with another operator": ("condition", "op: gt", "op: lt", "condition.yaml:10"),
+    "a condition of an unknown shape": ("condition", "op: gt", "op: above", "condition.yaml:10"),
+    "a policy with a typing error": ("policy", "conditionRef: fast", "conditionRef: fats", "policy.yaml:9"),
 }
+OWN = """\
+apiVersion: surefoot/v1
+kind: ErrorBudgetPolicy
+metadata: {name: agreed}
+spec: {service: desk, rules: [{action: notify, when: {state: exhausted}}]}
+---
+apiVersion: surefoot/v1
+kind: BudgetAdjustment
+metadata: {name: moved}
+spec: {slo: desk-outcome, from: 2026-11-01T00:00:00Z, to: 2026-11-01T01:00:00Z, author: A, reason: b}
+"""
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_what_is_wrong_where_a_reference_leads_is_told_once_and_named_by_whoever_refers(
-    case: str, tmp_path: Path
-) -> None:
-    file, old, new, place, referring = BROKEN[case]
-    write(tmp_path, {**FILES, file: FILES[file].replace(old, new, 1)})
+def test_a_mistake_is_told_once_and_says_which_slos_it_holds_up(case: str, tmp_path: Path) -> None:
+    file, old, new, place = BROKEN[case]
+    more = SLO.replace("desk-outcome", "desk-too")
+    write(tmp_path, {**FILES, file: FILES[file].replace(old, new, 1), "too": more, "own": OWN})
     loaded = load_slos(tmp_path)
     assert loaded.slos == []
-    told = [str(problem) for problem in loaded.problems]
-    assert sum(line.startswith(f"{tmp_path}/{place}:") for line in told) == 1
-    (named,) = [line for line in told if line.startswith(f"{tmp_path}/{referring}:")]
-    assert f"correct it first, in {tmp_path}/{file}.yaml:4" in named
+    (told,) = [str(problem) for problem in loaded.problems]
+    assert told.startswith(f"{tmp_path}/{place}:")
+    assert told.endswith(". Until then not used: desk-outcome, desk-too")
+    assert [policy.name for policy in loaded.policies] == ["agreed"]
+
+
+def test_a_mistake_names_five_slos_that_it_holds_up_and_counts_the_others(tmp_path: Path) -> None:
+    many = {f"slo{n}": SLO.replace("desk-outcome", f"slo{n}") for n in range(9)}
+    write(tmp_path, {**FILES, **many, "sli": SLI.replace("acceptable_outcome", "nonsense")})
+    (problem,) = load_slos(tmp_path).problems
+    assert str(problem).endswith(". Until then not used: desk-outcome, slo0, slo1, slo2, slo3 and 5 more")
 
 
 def test_a_name_that_is_taken_is_told_for_every_kind(tmp_path: Path) -> None:

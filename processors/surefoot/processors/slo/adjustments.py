@@ -7,18 +7,19 @@ long as its time is in a window.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
-from surefoot.processors.documents import Document
+from surefoot.processors.documents import Document, at
 from surefoot.processors.slo.count import dimensions_of
 from surefoot.processors.slo.openslo_rules import Refused
 from surefoot.processors.slo.openslo_schema import Metadata, Name, Part, refusal
-from surefoot.processors.slo.refusals import OWN_VERSION, parse
+from surefoot.processors.slo.refusals import parse
 from surefoot.processors.slo.windows import MINUTE
 from surefoot.processors.suggestions import suggestion
 
@@ -91,9 +92,9 @@ def exclusions(adjustments: Iterable[BudgetAdjustment], slo: str, stratum_key: s
 
 
 def check(adjustment: BudgetAdjustment, slos: Mapping[str, tuple[str, ...]]) -> list[Refused]:
-    """What does not fit the SLOs that there are: ``slos`` gives the strata's dimensions (``by``) by name."""
+    """What does not fit the SLOs that can be used: ``slos`` gives the strata's dimensions (``by``) by name."""
     if adjustment.slo not in slos:
-        return [Refused(("spec", "slo"), f"there is no SLO {adjustment.slo!r}", suggestion(adjustment.slo, slos))]
+        return []
     by = slos[adjustment.slo]
     return [
         Refused(
@@ -104,6 +105,13 @@ def check(adjustment: BudgetAdjustment, slos: Mapping[str, tuple[str, ...]]) -> 
         for name, _ in adjustment.stratum
         if name not in by
     ]
+
+
+def check_names(data: Any, slos: Collection[str]) -> Iterator[Refused]:
+    """What a document refers to and is not there, of ``slos`` in all files; also of one that has other mistakes."""
+    name = at(data, ("spec", "slo"))
+    if isinstance(name, str) and name not in slos:
+        yield Refused(("spec", "slo"), f"there is no SLO {name!r}", suggestion(name, slos))
 
 
 def _clock(at: float) -> str:
@@ -146,11 +154,15 @@ class _Spec(Part):
     reason: _Said
     stratum: dict[str, str] = Field(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _in_order(self) -> _Spec:
-        if self.end <= self.start:
-            raise refusal("it ends before it begins", "write a later time", "to")
-        return self
+    @classmethod
+    def wrong(cls, data: dict[Any, Any]) -> Iterator[PydanticCustomError]:
+        """It begins before it ends."""
+        try:
+            start, end = (_time(data.get(name)) for name in ("from", "to"))
+        except PydanticCustomError:  # told beside the field
+            return
+        if end <= start:
+            yield refusal("it ends before it begins", "write a later time", "to")
 
 
 class _Document(Part):
@@ -158,9 +170,3 @@ class _Document(Part):
     kind: str
     metadata: Metadata
     spec: _Spec
-
-    @model_validator(mode="after")
-    def _version(self) -> _Document:
-        if self.api_version != OWN_VERSION:
-            raise refusal(f"the version is {self.api_version!r}", f"write apiVersion: {OWN_VERSION}", "apiVersion")
-        return self

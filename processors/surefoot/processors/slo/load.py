@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from surefoot.processors.documents import at
 from surefoot.processors.slo import adjustments as adjusting
 from surefoot.processors.slo import policy as deciding
 from surefoot.processors.slo.adjustments import BudgetAdjustment
 from surefoot.processors.slo.definition import Slo
 from surefoot.processors.slo.openslo import Entry, read_file
+from surefoot.processors.slo.openslo_documents import SLO
 from surefoot.processors.slo.openslo_references import resolve
 from surefoot.processors.slo.openslo_rules import Refused
 from surefoot.processors.slo.policy import ErrorBudgetPolicy
@@ -71,23 +73,29 @@ def _own(
     """The documents of our own kinds that fit the SLOs that there are."""
     by_policy = {slo.name: (slo.service, slo.objective, slo.period) for slo in slos}
     by_adjustment = {slo.name: slo.by for slo in slos}
+    written = [entry for entry in entries if entry.kind == SLO]  # whether they can be used or not
+    names = {entry.name for entry in written}
+    services = {str(at(entry.document.data, ("spec", "service"))) for entry in written}
     policies: dict[str, ErrorBudgetPolicy] = {}
     adjustments: dict[str, BudgetAdjustment] = {}
     for entry in entries:
+        data = entry.document.data
+        missing: list[Refused] = []
+        wrong: list[Refused] = []
+        if entry.kind == deciding.KIND:
+            missing = list(deciding.check_names(data, names, services))
+        elif entry.kind == adjusting.KIND:
+            missing = list(adjusting.check_names(data, names))
         if isinstance(entry.parsed, ErrorBudgetPolicy):
-            taken, wrong = _taken(entry, policies), list(deciding.check(entry.parsed, by_policy))
-            # One SLO that is not there, perhaps for a mistake in its file, does not free the others.
-            fits = not wrong or {refused.path[:2] for refused in wrong} == {("spec", "slos")}
-            if not taken and fits and (not wrong or any(slo in by_policy for slo in entry.parsed.slos)):
+            wrong = [*_taken(entry, policies), *deciding.check(entry.parsed, by_policy)]
+            # One SLO that is not there does not free the others.
+            if not wrong and (not missing or any(slo in by_policy for slo in entry.parsed.slos)):
                 policies[entry.name] = entry.parsed
-            wrong = [*taken, *wrong]
         elif isinstance(entry.parsed, BudgetAdjustment):
             wrong = [*_taken(entry, adjustments), *adjusting.check(entry.parsed, by_adjustment)]
-            if not wrong:
+            if not wrong and not missing:
                 adjustments[entry.name] = entry.parsed
-        else:
-            continue
-        problems.extend(entry.problem(refused) for refused in wrong)
+        problems.extend(entry.problem(refused) for refused in [*missing, *wrong])
     return [policies[name] for name in sorted(policies)], [adjustments[name] for name in sorted(adjustments)]
 
 

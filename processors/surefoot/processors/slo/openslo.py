@@ -7,7 +7,7 @@ is not YAML yields one problem from there on. The shape is checked here; what re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,7 @@ from surefoot.processors.slo.refusals import OWN_VERSION, kind_of, parse
 from surefoot.processors.suggestions import suggestion
 
 _DOCS: Final = "docs/slos.md"
+_VERSION: Final[Steps] = ("apiVersion",)
 _OWN: Final = {policy.KIND: policy.read, adjustments.KIND: adjustments.read}
 
 
@@ -36,14 +37,16 @@ class Entry:
     name: str
     parsed: documents.Document | ErrorBudgetPolicy | BudgetAdjustment | None  # None: it has problems
     document: Document
+    refused: tuple[Refused, ...] = ()  # what is wrong with it by itself
 
     def line(self, path: Steps = ("metadata", "name")) -> int:
         """The line of a field of it."""
         return self.document.line(path)
 
-    def problem(self, refused: Refused) -> Problem:
+    def problem(self, refused: Refused, holds_up: tuple[str, ...] = ()) -> Problem:
         """What is wrong with it, as people read it."""
-        return Problem(self.file, self.line(refused.path), dotted(refused.path), refused.what, refused.remedy)
+        line = self.line(refused.path)
+        return Problem(self.file, line, dotted(refused.path), refused.what, refused.remedy, holds_up)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Read:
     """What one file held."""
 
     entries: list[Entry] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)  # of the file; those of an entry are with it
 
 
 def read_file(file: Path) -> Read:
@@ -64,27 +67,26 @@ def read_file(file: Path) -> Read:
         return read
     try:
         for document in read_documents(text):
-            entry, refused = _read_document(document, str(file))
-            read.entries.append(entry)
-            read.problems.extend(entry.problem(item) for item in refused)
+            read.entries.append(_read_document(document, str(file)))
     except DocumentError as error:
         read.problems.append(Problem(str(file), error.line, dotted(error.path), error.what, error.remedy))
     return read
 
 
-def _read_document(document: Document, file: str) -> tuple[Entry, Iterable[Refused]]:
+def _read_document(document: Document, file: str) -> Entry:
     data = document.data
     if not isinstance(data, dict):
         what = f"the document is {kind_of(data)}, not a mapping"
-        return Entry(file, "", "", None, document), [Refused((), what, f"begin with apiVersion: {API_VERSION}")]
+        return Entry(file, "", "", None, document, (Refused((), what, f"begin with apiVersion: {API_VERSION}"),))
     kind, name = str(data.get("kind", "")), _name_of(data)
     wrong = list(_refuse_head(data))
-    if wrong:
-        return Entry(file, kind, name, None, document), wrong
+    # A document of another version or kind has other fields.
+    if any(refused.path != _VERSION or "apiVersion" in data for refused in wrong):
+        return Entry(file, kind, name, None, document, tuple(wrong))
     parsed = _OWN[kind](document, file) if kind in _OWN else parse(documents.KINDS[kind], data, _DOCS)
     if isinstance(parsed, list):
-        return Entry(file, kind, name, None, document), parsed
-    return Entry(file, kind, name, parsed, document), []
+        wrong += [refused for refused in parsed if refused.path != _VERSION]
+    return Entry(file, kind, name, None if isinstance(parsed, list) else parsed, document, tuple(wrong))
 
 
 def _name_of(data: dict[Any, Any]) -> str:
@@ -97,7 +99,7 @@ def _refuse_head(data: dict[Any, Any]) -> Iterator[Refused]:
     right = OWN_VERSION if isinstance(kind, str) and kind in _OWN else API_VERSION
     if version != right:
         found = "is missing" if version is None else f"is {version!r}"
-        yield Refused(("apiVersion",), f"the version {found}", f"write apiVersion: {right}")
+        yield Refused(_VERSION, f"the version {found}", f"write apiVersion: {right}")
     kinds = (*documents.KINDS, *_OWN)
     if kind is None:
         yield Refused(("kind",), "the kind is missing", "write kind: SLO")

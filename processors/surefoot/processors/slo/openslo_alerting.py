@@ -6,9 +6,11 @@ not used.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
 
 from surefoot.processors.slo.openslo_schema import (
     Description,
@@ -81,10 +83,10 @@ class ConditionItem(Part):
     metadata: Metadata | None = None
     spec: AlertConditionSpec | None = None
 
-    @model_validator(mode="before")
     @classmethod
-    def _one(cls, data: Any) -> Any:
-        return whole(one_of_two(data, "conditionRef", "spec"), "conditionRef")
+    def wrong(cls, data: dict[Any, Any]) -> Iterator[PydanticCustomError]:
+        """One of a reference and a whole object."""
+        yield from whole(data, "conditionRef")
 
 
 class TargetItem(Part):
@@ -95,21 +97,20 @@ class TargetItem(Part):
     metadata: Metadata | None = None
     spec: TargetSpec | None = None
 
-    @model_validator(mode="before")
     @classmethod
-    def _one(cls, data: Any) -> Any:
-        return whole(one_of_two(data, "targetRef", "spec"), "targetRef")
+    def wrong(cls, data: dict[Any, Any]) -> Iterator[PydanticCustomError]:
+        """One of a reference and a whole object."""
+        yield from whole(data, "targetRef")
 
 
-def whole(data: Any, reference: str) -> Any:
+def whole(data: dict[Any, Any], reference: str) -> Iterator[PydanticCustomError]:
     """Refuse an object written out that lacks its kind or metadata, and a reference beside which they stand."""
-    if isinstance(data, dict):
-        for name in ("kind", "metadata"):
-            if reference in data and name in data:
-                raise refusal(f"{name} belongs to an object written out, here is a {reference}", "remove it", name)
-            if reference not in data and name not in data:
-                raise refusal("the field is missing", f"add {name}", name)
-    return data
+    yield from one_of_two(data, reference, "spec")
+    for name in ("kind", "metadata"):
+        if reference in data and name in data:
+            yield refusal(f"{name} belongs to an object written out, here is a {reference}", "remove it", name)
+        if "spec" in data and reference not in data and name not in data:
+            yield refusal("the field is missing", f"add {name}", name)
 
 
 def _some_targets(items: list[TargetItem]) -> list[TargetItem]:
@@ -118,22 +119,22 @@ def _some_targets(items: list[TargetItem]) -> list[TargetItem]:
     return items
 
 
+def _alerts(value: bool) -> bool:
+    if not value:
+        what = "a policy that does not alert when its condition is met would never alert here"
+        raise refusal(what, "write alertWhenBreaching: true, or remove the policy")
+    return value
+
+
 class AlertPolicySpec(Part):
     """``spec`` of an AlertPolicy."""
 
     description: Description = ""
     alert_when_no_data: bool = False
     alert_when_resolved: bool = False
-    alert_when_breaching: bool = True
+    alert_when_breaching: Annotated[bool, AfterValidator(_alerts)] = True
     conditions: Annotated[list[ConditionItem], one("condition", "keep one; write a policy per condition")]
     notification_targets: Annotated[list[TargetItem], AfterValidator(_some_targets)]
-
-    @model_validator(mode="after")
-    def _alerts(self) -> AlertPolicySpec:
-        if not self.alert_when_breaching:
-            what = "a policy that does not alert when its condition is met would never alert here"
-            raise refusal(what, "write alertWhenBreaching: true, or remove the policy", "alertWhenBreaching")
-        return self
 
 
 class PolicyItem(Part):
@@ -144,7 +145,7 @@ class PolicyItem(Part):
     metadata: Metadata | None = None
     spec: AlertPolicySpec | None = None
 
-    @model_validator(mode="before")
     @classmethod
-    def _one(cls, data: Any) -> Any:
-        return whole(one_of_two(data, "alertPolicyRef", "spec"), "alertPolicyRef")
+    def wrong(cls, data: dict[Any, Any]) -> Iterator[PydanticCustomError]:
+        """One of a reference and a whole object."""
+        yield from whole(data, "alertPolicyRef")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date, datetime
 from functools import cache
 from typing import Annotated, Any, ClassVar, Final
 from zoneinfo import available_timezones
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from surefoot.processors.slo.definition import OCCURRENCES, RATIO_TIMESLICES, TIMESLICES
 from surefoot.processors.slo.openslo_alerting import (
@@ -23,6 +25,7 @@ from surefoot.processors.slo.openslo_schema import (
     Metadata,
     Name,
     Part,
+    given,
     one,
     refusal,
 )
@@ -30,7 +33,7 @@ from surefoot.processors.slo.openslo_source import Indicator, IndicatorSpec
 from surefoot.processors.slo.periods import START_FORMAT
 from surefoot.processors.suggestions import close
 
-_METHODS: Final = (OCCURRENCES, TIMESLICES, RATIO_TIMESLICES)
+METHODS: Final = (OCCURRENCES, TIMESLICES, RATIO_TIMESLICES)
 
 
 def _start_time(value: Any) -> Any:
@@ -84,17 +87,35 @@ class TimeWindow(Part):
     is_rolling: bool = False
     calendar: CalendarPart | None = None
 
-    @model_validator(mode="after")
-    def _one_kind(self) -> TimeWindow:
-        if self.is_rolling and self.calendar is not None:
-            raise refusal("a window that rolls has no calendar", "remove it, or write isRolling: false", "calendar")
-        if not self.is_rolling and self.calendar is None:
+    @classmethod
+    def wrong(cls, data: dict[Any, Any]) -> Iterator[PydanticCustomError]:
+        """One of rolling and a calendar."""
+        rolls, calendar = data.get("isRolling", False), data.get("calendar") is not None
+        if rolls is True and calendar:
+            yield refusal("a window that rolls has no calendar", "remove it, or write isRolling: false", "calendar")
+        if rolls is False and not calendar:
             what = "a window that does not roll needs a calendar"
-            raise refusal(what, "write isRolling: true, or add calendar with startTime and timeZone", "isRolling")
-        return self
+            yield refusal(what, "write isRolling: true, or add calendar with startTime and timeZone", "isRolling")
 
 
 _NO_COMPOSITE: Final = ("composite SLOs are not supported", "write an SLO per indicator, with spec.indicator")
+
+
+def _below(whole: int, name: str) -> AfterValidator:
+    """A target of which something is left as error budget."""
+
+    def check(value: float) -> float:
+        example = f"such as {name}: {0.99 * whole:g}"
+        if whole == 1 and 1 < value < 100:
+            raise refusal(f"{value:g} is not a share between 0 and 1", f"write targetPercent: {value:g}")
+        if value >= whole:
+            what = "leaves no error budget: nothing could ever fail, and any failure would burn infinitely fast"
+            raise refusal(f"{value:g} {what}", f"write less than {whole}, {example}")
+        if value <= 0:
+            raise refusal(f"{value:g} asks for nothing", f"write more than 0, {example}")
+        return value
+
+    return AfterValidator(check)
 
 
 class Objective(Part):
@@ -104,19 +125,27 @@ class Objective(Part):
     display_name: str = ""
     op: Operator | None = None
     value: float | None = None
-    target: float | None = None
-    target_percent: float | None = None
+    target: Annotated[float, _below(1, "target")] | None = None
+    target_percent: Annotated[float, _below(100, "targetPercent")] | None = None
     time_slice_target: float | None = None
     time_slice_window: Annotated[Duration | None, BeforeValidator(_minutes)] = None
 
-    @model_validator(mode="after")
-    def _one_target(self) -> Objective:
-        if (self.target is None) == (self.target_percent is None):
-            count = "both are there" if self.target is not None else "neither is there"
-            raise refusal(
+    @classmethod
+    def wrong(cls, data: dict[Any, Any]) -> Iterator[PydanticCustomError]:
+        """One target."""
+        found = given(data, "target", "targetPercent")
+        if len(found) != 1:
+            count = "both are there" if found else "neither is there"
+            yield refusal(
                 f"exactly one of target and targetPercent is needed, {count}", "keep one, such as target: 0.99"
             )
-        return self
+
+
+def _method(value: str) -> str:
+    if value not in METHODS:
+        what = f"{value!r} is not a budgeting method of OpenSLO"
+        raise refusal(what, f"write {', '.join(METHODS[:-1])} or {METHODS[-1]}")
+    return value
 
 
 class SloSpec(Part):
@@ -127,23 +156,17 @@ class SloSpec(Part):
     indicator: Indicator | None = None
     indicator_ref: Name | None = None
     time_window: Annotated[list[TimeWindow], one("time window", "keep one; write an SLO per window")]
-    budgeting_method: str
+    budgeting_method: Annotated[str, AfterValidator(_method)]
     objectives: Annotated[list[Objective], one("objective", "keep one; write an SLO per objective")]
     alert_policies: list[PolicyItem] = Field(default_factory=list)
 
-    @model_validator(mode="after")
-    def _one_indicator(self) -> SloSpec:
-        if (self.indicator is None) == (self.indicator_ref is None):
-            count, remedy = ("neither is", "add one") if self.indicator is None else ("both are", "keep one of the two")
-            raise refusal(f"exactly one of indicatorRef and indicator is needed, {count} there", remedy)
-        return self
-
-    @model_validator(mode="after")
-    def _method(self) -> SloSpec:
-        if self.budgeting_method not in _METHODS:
-            what = f"{self.budgeting_method!r} is not a budgeting method of OpenSLO"
-            raise refusal(what, f"write {', '.join(_METHODS[:-1])} or {_METHODS[-1]}", "budgetingMethod")
-        return self
+    @classmethod
+    def wrong(cls, data: dict[Any, Any]) -> Iterator[PydanticCustomError]:
+        """One indicator."""
+        found = given(data, "indicatorRef", "indicator")
+        if len(found) != 1:
+            count, remedy = ("both are", "keep one of the two") if found else ("neither is", "add one")
+            yield refusal(f"exactly one of indicatorRef and indicator is needed, {count} there", remedy)
 
 
 class ServiceSpec(Part):

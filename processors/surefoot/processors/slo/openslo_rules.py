@@ -159,13 +159,21 @@ def _check_length(duration: str, path: Steps, least: int, most: int) -> Iterator
         yield Refused(path, f"{duration!r} is not between {least // MINUTE}m and {most // DAY}d", "write 3d")
 
 
-def check_slo(spec: documents.SloSpec, indicator: Indicator | None) -> Iterator[Refused]:
-    """What is wrong with an SLO beside its indicator and policies; ``indicator`` is None if it has problems."""
-    yield from _check_window(spec.time_window[0])
-    yield from _check_target(spec.objectives[0])
-    yield from _check_slices(spec)
+def check_slo(
+    window: documents.TimeWindow | None,
+    objective: documents.Objective | None,
+    method: str | None,
+    indicator: Indicator | None,
+) -> Iterator[Refused]:
+    """What is wrong with an SLO beside its indicator and policies; a part is None if it cannot be read."""
+    if window is not None:
+        yield from _check_window(window)
+    if objective is None:
+        return
+    if method is not None:
+        yield from _check_slices(objective, method)
     if indicator is not None:
-        yield from _check_threshold(spec.objectives[0], indicator)
+        yield from _check_threshold(objective, indicator)
 
 
 def calendar_of(window: documents.TimeWindow) -> Calendar | None:
@@ -197,24 +205,7 @@ def _check_window(window: documents.TimeWindow) -> Iterator[Refused]:
         yield Refused(path, what, "write 28d")
 
 
-def _check_target(objective: documents.Objective) -> Iterator[Refused]:
-    name, value, whole = "target", objective.target, 1
-    if value is None:
-        name, value, whole = "targetPercent", objective.target_percent, 100
-    assert value is not None  # noqa: S101 - the schema let exactly one through
-    path = (*_OBJECTIVE, name)
-    if value >= whole:
-        what = f"{value:g} leaves no error budget: nothing could ever fail, and any failure would burn infinitely fast"
-        remedy = f"write less than {whole}, such as {name}: {0.99 * whole:g}"
-        if name == "target" and 1 < value < 100:
-            what, remedy = f"{value:g} is not a share between 0 and 1", f"write targetPercent: {value:g}"
-        yield Refused(path, what, remedy)
-    elif value <= 0:
-        yield Refused(path, f"{value:g} asks for nothing", f"write more than 0, such as {name}: {0.99 * whole:g}")
-
-
-def _check_slices(spec: documents.SloSpec) -> Iterator[Refused]:
-    objective, method = spec.objectives[0], spec.budgeting_method
+def _check_slices(objective: documents.Objective, method: str) -> Iterator[Refused]:
     path = (*_OBJECTIVE, "timeSliceTarget")
     if method != TIMESLICES and objective.time_slice_target is not None:
         yield Refused(path, f"{method} has no target for a slice", "remove it, or use budgetingMethod: Timeslices")

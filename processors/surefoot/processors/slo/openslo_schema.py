@@ -2,17 +2,29 @@
 
 Names, nesting and rules are those of the specification (github.com/OpenSLO/OpenSLO, README of v1) and of its Go SDK.
 Rule: a field that OpenSLO has and we do not read is refused by name with a way out, a field that OpenSLO does not have
-is unknown; neither is ignored.
+is unknown; neither is ignored. All that is wrong with a part is told at once, also by rules that compare its fields, so
+that a mended file does not show the next mistake.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, ClassVar, Final, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 T = TypeVar("T")
 
@@ -21,7 +33,7 @@ REFUSED: Final = "surefoot_refused"
 _LONGEST_DESCRIPTION: Final = 1050
 _LONGEST_DISPLAY_NAME: Final = 63
 _KEY: Final = r"[a-zA-Z0-9]([-._a-zA-Z0-9]{0,61}[a-zA-Z0-9])?"
-_DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 
 
 def refusal(what: str, remedy: str, field: str | None = None) -> PydanticCustomError:
@@ -30,7 +42,7 @@ def refusal(what: str, remedy: str, field: str | None = None) -> PydanticCustomE
 
 
 def _name(value: str) -> str:
-    if not re.fullmatch(_DNS_LABEL, value):
+    if not re.fullmatch(DNS_LABEL, value):
         allowed = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")[:63].strip("-") or "support-desk-availability"
         raise refusal(
             f"{value!r} is not a name: lower-case letters, digits and hyphens, 63 at most (RFC 1123)",
@@ -57,7 +69,7 @@ def _label_key(value: str) -> str:
 
 def _annotation_key(value: str) -> str:
     prefix, slash, name = value.rpartition("/")
-    good_prefix = not slash or (len(prefix) <= 253 and re.fullmatch(rf"{_DNS_LABEL}(\.{_DNS_LABEL})*", prefix))
+    good_prefix = not slash or (len(prefix) <= 253 and re.fullmatch(rf"{DNS_LABEL}(\.{DNS_LABEL})*", prefix))
     if not (good_prefix and re.fullmatch(_KEY, name)):
         what = f"{value!r} is not a key of an annotation: a name of letters, digits and - _ ., before it a domain and /"
         raise refusal(what, "write one such as example.com/runbook")
@@ -70,15 +82,37 @@ def _duration(value: str) -> str:
     return value
 
 
-def one(kind: str, remedy: str) -> AfterValidator:
+def one(kind: str, remedy: str) -> WrapValidator:
     """Exactly one item."""
 
-    def check(items: list[T]) -> list[T]:
-        if len(items) != 1:
-            raise refusal(f"exactly one {kind} is needed, there are {len(items)}", remedy)
-        return items
+    def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        wrong = []
+        if isinstance(value, list) and len(value) != 1:
+            wrong.append(refusal(f"exactly one {kind} is needed, there are {len(value)}", remedy))
+        return _with(wrong, value, handler)
 
-    return AfterValidator(check)
+    return WrapValidator(check)
+
+
+def _with(wrong: list[PydanticCustomError], value: Any, handler: Any) -> Any:
+    """What the handler makes of ``value``; raises what is wrong by itself and what the handler refuses, together."""
+    told = [InitErrorDetails(type=error, loc=(), input=value) for error in wrong]
+    try:
+        made = handler(value)
+    except ValidationError as error:
+        if not told:
+            raise
+        told += [_again(details) for details in error.errors(include_url=False)]
+    if told:
+        raise ValidationError.from_exception_data("", told)
+    return made
+
+
+def _again(details: Any) -> InitErrorDetails:
+    kind, loc, value, context = details["type"], details["loc"], details["input"], details.get("ctx", {})
+    if kind == REFUSED:
+        return InitErrorDetails(type=PydanticCustomError(REFUSED, "{what}", context), loc=loc, input=value)
+    return InitErrorDetails(type=kind, loc=loc, input=value, ctx=context)
 
 
 def _some(items: list[str]) -> list[str]:
@@ -105,13 +139,22 @@ class Part(BaseModel):
     # Fields that OpenSLO has and we do not read: what to say, and the way out.
     refused: ClassVar[dict[str, tuple[str, str]]] = {}
 
-    @model_validator(mode="before")
     @classmethod
-    def _refuse(cls, data: Any) -> Any:
-        for name, (what, remedy) in cls.refused.items():
-            if isinstance(data, dict) and name in data:
-                raise refusal(what, remedy, name)
-        return data
+    def wrong(cls, data: dict[Any, Any]) -> Iterable[PydanticCustomError]:  # noqa: ARG003 - for those that have rules
+        """What the rules between its fields refuse, of the mapping as it was written: nothing in it is checked yet."""
+        return ()
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _all_at_once(cls, data: Any, handler: ModelWrapValidatorHandler[Any]) -> Any:
+        if not isinstance(data, dict):
+            return handler(data)
+        refused = [refusal(*cls.refused[name], name) for name in cls.refused if name in data]
+        if refused:  # what else is missing may be missing because of them
+            raise ValidationError.from_exception_data(
+                "", [InitErrorDetails(type=error, loc=(), input=data) for error in refused]
+            )
+        return _with(list(cls.wrong(data)), data, handler)
 
 
 class Metadata(Part):
@@ -123,22 +166,24 @@ class Metadata(Part):
     annotations: dict[Annotated[str, AfterValidator(_annotation_key)], str] = {}
 
 
-def one_of_two(data: Any, reference: str, inline: str) -> Any:
+def one_of_two(data: dict[Any, Any], reference: str, inline: str) -> Iterator[PydanticCustomError]:
     """Refuse a mapping that has both a reference and an object written out, or neither."""
-    if not isinstance(data, dict):
-        return data
     if (reference in data) == (inline in data):
         count, remedy = ("both are", "keep one of the two") if reference in data else ("neither is", f"add {reference}")
-        raise refusal(f"exactly one of {reference} and {inline} is needed, {count} there", remedy)
-    return not_null(data, reference, inline)
+        yield refusal(f"exactly one of {reference} and {inline} is needed, {count} there", remedy)
+    yield from not_null(data, reference, inline)
 
 
-def not_null(data: Any, *names: str) -> Any:
+def not_null(data: dict[Any, Any], *names: str) -> Iterator[PydanticCustomError]:
     """Refuse a mapping in which one of the fields is there and says nothing."""
     for name in names:
-        if isinstance(data, dict) and name in data and data[name] is None:
-            raise refusal(f"{name} is empty", "write what belongs there", name)
-    return data
+        if name in data and data[name] is None:
+            yield refusal(f"{name} is empty", "write what belongs there", name)
+
+
+def given(data: dict[Any, Any], *names: str) -> list[str]:
+    """Those of the fields that say something."""
+    return [name for name in names if data.get(name) is not None]
 
 
 def must_be(kind: str) -> AfterValidator:

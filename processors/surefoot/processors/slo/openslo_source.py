@@ -6,9 +6,11 @@ when burn is news. Those fields are written like the lake's columns, with unders
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from surefoot.processors.slo.definition import Alerting, Labels
 from surefoot.processors.slo.openslo_schema import Description, Duration, Metadata, Part, SomeTexts, not_null, refusal
@@ -118,21 +120,21 @@ class Metric(Part):
 _RAW = ("good, bad and total queries are not read: an indicator counts all of them", "write rawType: success and raw")
 
 
+def _raw_type(value: str) -> str:
+    if value != "success":
+        known = value == "failure"
+        what = "is not read: an indicator gives the share of good events" if known else "is not a type of OpenSLO"
+        raise refusal(f"{value!r} {what}", "write rawType: success")
+    return value
+
+
 class RatioMetric(Part):
     """Good events over good and bad ones."""
 
     refused: ClassVar = dict.fromkeys(("good", "bad", "total"), _RAW)
     counter: bool = False
-    raw_type: str
+    raw_type: Annotated[str, AfterValidator(_raw_type)]
     raw: Metric
-
-    @model_validator(mode="after")
-    def _success(self) -> RatioMetric:
-        if self.raw_type != "success":
-            known = self.raw_type == "failure"
-            what = "is not read: an indicator gives the share of good events" if known else "is not a type of OpenSLO"
-            raise refusal(f"{self.raw_type!r} {what}", "write rawType: success", "rawType")
-        return self
 
 
 class IndicatorSpec(Part):
@@ -142,16 +144,16 @@ class IndicatorSpec(Part):
     ratio_metric: RatioMetric | None = None
     threshold_metric: Metric | None = None
 
-    @model_validator(mode="before")
     @classmethod
-    def _one_of_two(cls, data: Any) -> Any:
-        if isinstance(data, dict) and ("ratioMetric" in data) == ("thresholdMetric" in data):
+    def wrong(cls, data: dict[Any, Any]) -> Iterator[PydanticCustomError]:
+        """One of the two metrics."""
+        if ("ratioMetric" in data) == ("thresholdMetric" in data):
             count = "two indicators" if "ratioMetric" in data else "no indicator"
-            raise refusal(
+            yield refusal(
                 f"{count}: exactly one of ratioMetric and thresholdMetric is needed",
                 "keep one; write an SLO per indicator",
             )
-        return not_null(data, "ratioMetric", "thresholdMetric")
+        yield from not_null(data, "ratioMetric", "thresholdMetric")
 
     @property
     def selection(self) -> Selection:

@@ -7,11 +7,11 @@ frozen, or that has no number, neither begins nor ends an action: not to know is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-from surefoot.processors.documents import Document
+from surefoot.processors.documents import Document, at, items
 from surefoot.processors.slo import policy_schema as schema
 from surefoot.processors.slo.definition import error_budget
 from surefoot.processors.slo.openslo_rules import Refused
@@ -113,18 +113,25 @@ def read(document: Document, file: str) -> ErrorBudgetPolicy | list[Refused]:
 
 
 def check(policy: ErrorBudgetPolicy, slos: Mapping[str, tuple[str, float, str]]) -> Iterator[Refused]:
-    """What does not fit the SLOs that there are: by name, each its (service, objective, period)."""
-    for index, name in enumerate(policy.slos):
-        if name not in slos:
-            yield Refused(("spec", "slos", index), f"there is no SLO {name!r}", suggestion(name, slos))
-    services = {service for service, _, _ in slos.values()}
-    if policy.service is not None and policy.service not in services:
-        what = f"no SLO is about the service {policy.service!r}"
-        yield Refused(("spec", "service"), what, suggestion(policy.service, services))
+    """What does not fit the SLOs that can be used: by name, each its (service, objective, period)."""
     chosen = {name: slo for name, slo in slos.items() if policy.applies_to(name, slo[0])}
     for index, rule in enumerate(policy.rules):
         if rule.burn is not None:
             yield from _check_burn(rule.burn, ("spec", "rules", index, "when", "burn"), chosen)
+
+
+def check_names(data: Any, slos: Collection[str], services: Collection[str]) -> Iterator[Refused]:
+    """What a document refers to and is not there; also of one that has other mistakes.
+
+    ``slos`` and ``services`` are those of all files: one that cannot be used has a problem of its own.
+    """
+    for path, name in items(data, ("spec", "slos")):
+        if isinstance(name, str) and name not in slos:
+            yield Refused(path, f"there is no SLO {name!r}", suggestion(name, slos))
+    service = at(data, ("spec", "service"))
+    if isinstance(service, str) and service not in services:
+        what = f"no SLO is about the service {service!r}"
+        yield Refused(("spec", "service"), what, suggestion(service, services))
 
 
 def evaluate(

@@ -5,13 +5,13 @@ Rule: what could never hold, would always hold or would end before it begins is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
-from surefoot.processors.slo.openslo_schema import Metadata, Name, Part, refusal
-from surefoot.processors.slo.refusals import OWN_VERSION
+from surefoot.processors.slo.openslo_schema import Metadata, Name, Part, given, refusal
 from surefoot.processors.slo.windows import seconds
 from surefoot.processors.suggestions import suggestion
 
@@ -42,35 +42,49 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _share(value: float) -> float:
+    if value > 1:
+        raise refusal(f"{value:g} always holds: 1 is the whole budget", "write a share, such as 0.25")
+    return value
+
+
+def _burn_rate(value: float) -> float:
+    if value <= 0:
+        raise refusal(f"{value:g} is no burn rate to act on", "write more than 0, such as 6")
+    return value
+
+
 class Budget(Part):
     """``when.budget``: shares of the whole budget."""
 
-    below: float
+    below: Annotated[float, AfterValidator(_share)]
     until: float | None = None
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Budget:
-        if self.below > 1:
-            raise refusal(f"{self.below:g} always holds: 1 is the whole budget", "write a share, such as 0.25", "below")
-        if self.until is not None and self.until < self.below:
-            raise refusal("it would end before it begins", f"write at least {self.below:g}", "until")
-        return self
+    @classmethod
+    def wrong(cls, data: dict[Any, Any]) -> Iterator[PydanticCustomError]:
+        """It begins before it ends."""
+        below, until = _number(data.get("below")), _number(data.get("until"))
+        if below is not None and until is not None and until < below:
+            yield refusal("it would end before it begins", f"write at least {below:g}", "until")
 
 
 class Burn(Part):
     """``when.burn``: times the budget's own rate."""
 
-    above: float
+    above: Annotated[float, AfterValidator(_burn_rate)]
     window: Annotated[str, AfterValidator(_duration)]
     until: float | None = None
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Burn:
-        if self.above <= 0:
-            raise refusal(f"{self.above:g} is no burn rate to act on", "write more than 0, such as 6", "above")
-        if self.until is not None and not 0 <= self.until <= self.above:
-            raise refusal("it would end before it begins, or never", f"write 0 to {self.above:g}", "until")
-        return self
+    @classmethod
+    def wrong(cls, data: dict[Any, Any]) -> Iterator[PydanticCustomError]:
+        """It begins before it ends."""
+        above, until = _number(data.get("above")), _number(data.get("until"))
+        if above is not None and above > 0 and until is not None and not 0 <= until <= above:
+            yield refusal("it would end before it begins, or never", f"write 0 to {above:g}", "until")
 
 
 class When(Part):
@@ -80,11 +94,11 @@ class When(Part):
     burn: Burn | None = None
     state: Annotated[list[Annotated[str, _one_of(STATES)]], BeforeValidator(_as_list)] = Field(default_factory=list)
 
-    @model_validator(mode="after")
-    def _some(self) -> When:
-        if self.budget is None and self.burn is None and not self.state:
-            raise refusal("there is no condition", "add budget, burn or state")
-        return self
+    @classmethod
+    def wrong(cls, data: dict[Any, Any]) -> Iterator[PydanticCustomError]:
+        """Some condition."""
+        if not any(data.get(name) for name in ("budget", "burn", "state")):
+            yield refusal("there is no condition", "add budget, burn or state")
 
 
 class Rule(Part):
@@ -95,13 +109,25 @@ class Rule(Part):
     when: When
     at_least: Annotated[str, AfterValidator(_duration)] | None = None
 
-    @model_validator(mode="after")
-    def _mode(self) -> Rule:
-        if (self.action == TIGHTEN) != (self.mode is not None):
-            if self.mode is None:
-                raise refusal("tighten_mode needs the mode that is the most", "add mode: human_approval", "mode")
-            raise refusal(f"{self.action} has no mode", "remove it, or write action: tighten_mode", "mode")
-        return self
+    @classmethod
+    def wrong(cls, data: dict[Any, Any]) -> Iterator[PydanticCustomError]:
+        """A mode where one is needed and nowhere else."""
+        action, mode = data.get("action"), data.get("mode")
+        if action == TIGHTEN and mode is None:
+            yield refusal("tighten_mode needs the mode that is the most", "add mode: human_approval", "mode")
+        if action in ACTIONS and action != TIGHTEN and mode is not None:
+            yield refusal(f"{action} has no mode", "remove it, or write action: tighten_mode", "mode")
+
+
+def _once(rules: list[Rule]) -> list[Rule]:
+    if not rules:
+        raise refusal("there is no rule", "add one with action and when")
+    demands = [(rule.action, rule.mode) for rule in rules]
+    for action, mode in demands:
+        if demands.count((action, mode)) > 1:
+            what = f"{action}{f' to {mode}' if mode else ''} stands twice: an action has one rule in a policy"
+            raise refusal(what, "write a second policy for the other threshold")
+    return rules
 
 
 class Spec(Part):
@@ -111,21 +137,15 @@ class Spec(Part):
     slos: list[Name] = Field(default_factory=list)
     service: Name | None = None
     strata: Annotated[str, _one_of(("roll_up", "each"))] = "roll_up"
-    rules: list[Rule]
+    rules: Annotated[list[Rule], AfterValidator(_once)]
 
-    @model_validator(mode="after")
-    def _whole(self) -> Spec:
-        if bool(self.slos) == (self.service is not None):
-            count = "both are there" if self.slos else "neither is there"
-            raise refusal(f"exactly one of slos and service is needed, {count}", "name SLOs, or the service of all")
-        if not self.rules:
-            raise refusal("there is no rule", "add one with action and when", "rules")
-        demands = [(rule.action, rule.mode) for rule in self.rules]
-        for action, mode in demands:
-            if demands.count((action, mode)) > 1:
-                what = f"{action}{f' to {mode}' if mode else ''} stands twice: an action has one rule in a policy"
-                raise refusal(what, "write a second policy for the other threshold", "rules")
-        return self
+    @classmethod
+    def wrong(cls, data: dict[Any, Any]) -> Iterator[PydanticCustomError]:
+        """SLOs by name, or by their service."""
+        named, service = bool(data.get("slos")), bool(given(data, "service"))
+        if named == service:
+            count = "both are there" if named else "neither is there"
+            yield refusal(f"exactly one of slos and service is needed, {count}", "name SLOs, or the service of all")
 
 
 class Document(Part):
@@ -135,9 +155,3 @@ class Document(Part):
     kind: str
     metadata: Metadata
     spec: Spec
-
-    @model_validator(mode="after")
-    def _version(self) -> Document:
-        if self.api_version != OWN_VERSION:
-            raise refusal(f"the version is {self.api_version!r}", f"write apiVersion: {OWN_VERSION}", "apiVersion")
-        return self

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+_NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +17,16 @@ class Problem:
     path: str  # of the field, such as spec.objectives[0].target; "" for the document
     what: str
     remedy: str
+    holds_up: tuple[str, ...] = ()  # SLOs that refer to the document and are not used until it is mended
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""
-        return f"{self.file}:{self.line}: {where}{self.what}; {self.remedy}"
+        said = f"{self.file}:{self.line}: {where}{self.what}; {self.remedy}"
+        if not self.holds_up:
+            return said
+        more = len(self.holds_up) - _NAMED
+        names = ", ".join(self.holds_up[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return f"{said}. Until then not used: {names}"
 
 
 @dataclass(frozen=True, slots=True)

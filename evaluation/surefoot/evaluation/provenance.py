@@ -10,15 +10,17 @@ import hashlib
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
-from importlib.metadata import distributions
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any, Final
 
 from surefoot.evaluation.suite import Suite, plain, suite_hash
 
 _LOCKS: Final = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "requirements.lock", "requirements.txt")
+_NAME_AND_VERSION: Final = re.compile(r"^(Name|Version):\s*(\S+)", re.MULTILINE)
 _VARIABLES: Final = ("PYTHONHASHSEED", "TZ", "LANG", "LC_ALL", "PYTHONPATH", "SUREFOOT_INSTRUMENTORS")
 
 
@@ -30,7 +32,7 @@ def collect(
     ``folder`` is the suite's; ``besides`` a folder whose files are no code (that of the runs). ``given``: what only the
     caller knows, such as ``image_digest`` and ``retrieval_snapshot``.
     """
-    packages = sorted({f"{each.name}=={each.version}" for each in distributions() if each.name})
+    packages = sorted(set(filter(None, map(_named, distributions()))))
     lock = _lock_file(folder)
     found: dict[str, Any] = {
         **_git(folder, besides),
@@ -59,6 +61,13 @@ def version(provenance: dict[str, Any]) -> str | None:
         return None
     changed = provenance["dirty_hash"]
     return str(provenance["commit"])[:12] + ("" if changed is None else f"+{changed[:8]}")
+
+
+def _named(package: Distribution) -> str | None:
+    # ``name`` and ``version`` each parse the whole description.
+    head = (package.read_text("METADATA") or package.read_text("PKG-INFO") or "").partition("\n\n")[0]
+    found = dict(_NAME_AND_VERSION.findall(head))
+    return f"{found['Name']}=={found['Version']}" if len(found) == 2 else None
 
 
 def _hash(content: bytes) -> str:

@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -59,6 +59,8 @@ class Ran:
     drifted: bool  # attempts of the folder were made under different conditions
 
 
+Slot = tuple[str, str, int]  # variant, task, repetition
+Make = Callable[[Order], Awaitable[Attempt]]
 Observer = Callable[[Attempt, int, int], None]  # an attempt that ended, how many have, how many there will be
 
 
@@ -79,11 +81,13 @@ async def repeat_async(plan: Plan, observer: Observer | None = None, stop: async
     """As :func:`repeat`; ``stop`` ends it, as Ctrl-C does."""
     check(plan)
     with RecordsWriter(plan.folder) as writer:
-        conditions, drifted = _conditions(plan)
         before = read_records(plan.folder)
-        writer.lost(before.open)
-        run = _Run(plan, writer, conditions, list(before.finished), observer or (lambda *_: None))
-        ended = await run.go(stop or asyncio.Event())
+        run = _Run(plan, writer, list(before.finished), observer or (lambda *_: None))
+        async with _making(plan) as make:
+            # Reading the packages takes as long as half a child's start, and waits for the disk as that does.
+            conditions, drifted = await asyncio.to_thread(_conditions, plan)
+            writer.lost(before.open)
+            ended = await run.go(make, conditions, stop or asyncio.Event())
     return Ran(
         folder=plan.folder,
         attempts=tuple(run.finished),
@@ -127,7 +131,7 @@ def new_folder(suite: Suite, parent: Path) -> Path:
     return parent / f"{suite.name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{uuid.uuid4().hex[:4]}"
 
 
-def slots_of(plan: Plan) -> list[tuple[str, str, int]]:
+def slots_of(plan: Plan) -> list[Slot]:
     """Return (variant, task, repetition) in the order in which they are attempted.
 
     Tasks are shuffled, so that a run that a budget ends holds a random part of them; variants take turns, so that what
@@ -183,7 +187,6 @@ class _Run:
         self,
         plan: Plan,
         writer: RecordsWriter,
-        conditions: dict[str, Any],
         finished: list[Attempt],
         observer: Observer,
     ) -> None:
@@ -196,7 +199,6 @@ class _Run:
         self._wanted = set(self.slots)
         self._began = time.monotonic()
         self._why: str | None = None
-        self._order = _orders(plan, conditions)
         self._hash = suite_hash(plan.suite)
         self._under_way: dict[str, Attempt] = {}
         self._effects: set[str] = set()
@@ -204,20 +206,20 @@ class _Run:
         for attempt in finished:
             self._count(attempt)
 
-    async def go(self, stop: asyncio.Event) -> str:
+    async def go(self, make: Make, conditions: dict[str, Any], stop: asyncio.Event) -> str:
         """Make what is left; return how it ended."""
-        async with _making(self.plan) as make:
-            workers = [asyncio.create_task(self._work(make)) for _ in range(self.plan.suite.protocol.concurrency)]
-            stopped = asyncio.create_task(stop.wait())
-            try:
-                await _first_failure_or_all(workers, stopped)
-            finally:
-                # Before the children are killed, or their deaths would be recorded as the agent's.
-                for task in (*workers, stopped):
-                    task.cancel()
-                await asyncio.gather(*workers, stopped, return_exceptions=True)
-                await self._durable.wait()
-                self._writer.lost(self._under_way.values())
+        order = _orders(self.plan, conditions)
+        workers = [asyncio.create_task(self._work(make, order)) for _ in range(self.plan.suite.protocol.concurrency)]
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await _first_failure_or_all(workers, stopped)
+        finally:
+            # Before the children are killed, or their deaths would be recorded as the agent's.
+            for task in (*workers, stopped):
+                task.cancel()
+            await asyncio.gather(*workers, stopped, return_exceptions=True)
+            await self._durable.wait()
+            self._writer.lost(self._under_way.values())
         if stop.is_set():
             return "interrupted"
         if self._effects:
@@ -228,13 +230,13 @@ class _Run:
             )
         return self._why or "complete"
 
-    async def _work(self, make: Callable[[Order], Any]) -> None:
+    async def _work(self, make: Make, ordered: Callable[[Slot], Order]) -> None:
         while self._why is None:
             self._why = self._over_budget()
             slot = next(self._left, None)
             if slot is None or self._why is not None:
                 return
-            order = self._order(slot)
+            order = ordered(slot)
             start = replace(begun(self.plan.suite, order), suite_hash=self._hash)
             self._writer.started(start)
             self._under_way[order.attempt_id] = start
@@ -277,13 +279,13 @@ async def _first_failure_or_all(workers: Sequence[asyncio.Task[None]], stopped: 
         everyone.result()
 
 
-def _orders(plan: Plan, conditions: dict[str, Any]) -> Callable[[tuple[str, str, int]], Order]:
+def _orders(plan: Plan, conditions: dict[str, Any]) -> Callable[[Slot], Order]:
     versions = {"suite": suite_hash(plan.suite)}
     code = provenance.version(conditions)
     if code is not None:
         versions["code"] = code
 
-    def order(slot: tuple[str, str, int]) -> Order:
+    def order(slot: Slot) -> Order:
         return Order(uuid.uuid4().hex, *slot, plan.folder.name, conditions["id"], versions)
 
     return order
@@ -316,10 +318,11 @@ class _making:  # noqa: N801 - reads as a function where it is used
         self._plan = plan
         self._pool: Pool | None = None
 
-    async def __aenter__(self) -> Callable[[Order], Any]:
+    async def __aenter__(self) -> Make:
         plan, isolation = self._plan, self._plan.suite.protocol.isolation
         if isolation in _IN_PROCESSES:
             self._pool = Pool(plan.suite, plan.source or "", plan.folder, plan.endpoint)
+            self._pool.warm(slots_of(plan)[0][0])
             return self._pool.make
         usage = telemetry.set_up(plan.suite.called, plan.endpoint)
         means = Means(plan.suite, usage, threads=isolation == "thread")

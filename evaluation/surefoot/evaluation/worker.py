@@ -31,6 +31,7 @@ from surefoot.evaluation.execute import Means, Order, make_attempt
 from surefoot.evaluation.loading import load_suite, resolve
 from surefoot.evaluation.records import Attempt, to_json
 from surefoot.instrumentation import flush
+from surefoot.instrumentation.launch import command_environment
 
 LENGTH: Final = struct.Struct(">I")
 # An attempt's spans must be delivered before its process may be replaced.
@@ -62,6 +63,14 @@ def main(descriptor: int, source: str, variant: str, endpoint: str | None) -> No
         left += _left_behind(known)
         left += [] if _surroundings() == before else ["the environment or the working directory"]
         _send(channel, {"done": _portable(attempt), "left": left})
+
+
+def instrument() -> None:
+    """Load what ``surefoot run`` loads before a program's first line, in a process that was not started by it."""
+    from opentelemetry.instrumentation.auto_instrumentation import initialize
+
+    initialize()
+    os.environ["PYTHONPATH"] = command_environment(os.environ)["PYTHONPATH"]  # for what the agent starts
 
 
 def _alone(attempt: Coroutine[Any, Any, Attempt]) -> tuple[Attempt, list[str]]:

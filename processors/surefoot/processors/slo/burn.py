@@ -10,11 +10,9 @@ what is undefined is None.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from statistics import NormalDist
 from typing import Final
 
 from surefoot.processors.slo.definition import Alerting, TierSpec, error_budget
@@ -23,7 +21,6 @@ from surefoot.processors.slo.windows import DAY, seconds
 
 PAGE: Final = "page"
 TICKET: Final = "ticket"
-_NORMAL_975: Final = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +118,11 @@ def wilson(good: int, labelled: int) -> tuple[float, float] | tuple[None, None]:
     """Wilson's 95 % interval of the good ratio; Nones without events."""
     if not labelled:
         return None, None
-    # By hand: statsmodels has it, and takes longer to import than all the rest of a command that asks for the state.
-    ratio, weight = good / labelled, _NORMAL_975**2 / labelled
-    half = math.sqrt(ratio * (1 - ratio) * weight + weight**2 / 4)
-    middle, scale = ratio + weight / 2, 1 + weight
-    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+    # Imported late: it takes longer than all the rest of a command that judges nothing.
+    from statsmodels.stats.proportion import proportion_confint
+
+    low, high = proportion_confint(good, labelled, alpha=0.05, method="wilson")
+    return float(low), float(high)
 
 
 def state(remaining: float | None, burning: set[str], frozen: bool = False) -> str:

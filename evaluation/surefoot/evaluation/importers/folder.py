@@ -5,14 +5,25 @@ Rule: a folder appears whole or not at all, and never takes the place of another
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 from pathlib import Path
+from typing import Final
 
 from surefoot.evaluation.importers.reading import Results, ResultsError
 from surefoot.evaluation.importers.tally import Tally
 from surefoot.evaluation.records import FILE, MANIFEST, to_json
+
+_LONGEST: Final = 100
+
+
+def _file_name(variant: str) -> str:
+    """Return a name of its own for each variant, whatever it is called; its own where that is one already."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", variant)[:_LONGEST]
+    mark = "" if name == variant.replace("/", "-") else f"-{hashlib.sha256(variant.encode()).hexdigest()[:8]}"
+    return f"published-{name}{mark}.yaml"
 
 
 def write_folder(results: Results, folder: Path) -> Tally:
@@ -39,8 +50,7 @@ def write_folder(results: Results, folder: Path) -> Tally:
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         for variant in tally.variants:
             source = f"{', '.join(one['name'] for one in provenance['files'])} as {provenance['imported_as']}"
-            name = f"published-{re.sub(r'[^A-Za-z0-9._-]+', '-', variant)}.yaml"
-            (folder / name).write_text(tally.published(variant, source), encoding="utf-8")
+            (folder / _file_name(variant)).write_text(tally.published(variant, source), encoding="utf-8")
         unfinished.replace(folder / FILE)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -190,9 +190,20 @@ def accepted(score: float, options: Options) -> bool:
     return score >= options.accept_from - 1e-6
 
 
+def made(path: Path, place: str, make: Callable[[], Attempt]) -> Attempt | Dropped:
+    """Return the attempt; where a part of the row has another type than the format gives it, what is wrong with it."""
+    try:
+        return make()
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
+        why = f"a part of it is not as the format has it ({type(error).__name__}: {error}); correct or remove it"
+        return Dropped(path.name, place, why)
+
+
 def missing_fields(found: Any, names: Iterable[str]) -> list[str]:
-    """Return which of the names an object lacks; all of them where it is none."""
-    return [name for name in names if not isinstance(found, dict) or name not in found]
+    """Return which of the names an object lacks; all of them where it is none. A task has an id that is not null."""
+    if not isinstance(found, dict):
+        return list(names)
+    return [name for name in names if name not in found or (name == "task_id" and found[name] is None)]
 
 
 def _sha256(path: Path) -> str:

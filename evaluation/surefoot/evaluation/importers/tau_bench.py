@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from surefoot.evaluation.importers.json_parts import items
-from surefoot.evaluation.importers.reading import Dropped, Format, Options, accepted, missing_fields
+from surefoot.evaluation.importers.reading import Dropped, Format, Options, accepted, made, missing_fields
 from surefoot.evaluation.records import Attempt, Failure, Verdict
 
 _NEEDED: Final = ("task_id", "reward")
@@ -18,13 +20,20 @@ def _header(_path: Path, _options: Options) -> dict[str, Any]:
 
 
 def _read(path: Path, options: Options, _header: Mapping[str, Any]) -> Iterator[Attempt | Dropped]:
+    seen: dict[tuple[str, int], int] = {}
     for number, run in enumerate(items(path, "item")):
         absent = missing_fields(run, _NEEDED)
         if absent or not isinstance(run["reward"], int | float):
             what = f"no {', '.join(absent)}" if absent else f"its reward is {run['reward']!r}, no number"
             yield Dropped(path.name, f"run {number}", f"{what}; a run of tau-bench has task_id, trial, reward, traj")
-        else:
-            yield _attempt(run, options)
+            continue
+        found = made(path, f"run {number}", functools.partial(_attempt, run, options))
+        if isinstance(found, Attempt) and found.repetition >= 0:
+            first = seen.setdefault((found.task_id, found.repetition), number)
+            if first != number:
+                what = f"trial {found.repetition} of task {found.task_id} is run {first} already; keep one of them"
+                found = Dropped(path.name, f"run {number}", what)
+        yield found
 
 
 def _attempt(run: Mapping[str, Any], options: Options) -> Attempt:
@@ -41,7 +50,7 @@ def _attempt(run: Mapping[str, Any], options: Options) -> Attempt:
         suite="",
         variant="",
         task_id=str(run["task_id"]),
-        repetition=run.get("trial", -1),
+        repetition=operator.index(run.get("trial", -1)),
         outcome="ok" if failure is None else "error",
         error=failure,
         output=said[-1] if said else None,

@@ -6,14 +6,16 @@ parsed, the agent broke) as not resolved, and so does the import, unless it is a
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from surefoot.evaluation.importers.json_parts import first, items
-from surefoot.evaluation.importers.reading import Dropped, Format, Options, missing_fields
+from surefoot.evaluation.importers.reading import Dropped, Format, Options, ResultsError, made, missing_fields
 from surefoot.evaluation.records import Attempt, Failure, Outcome, Verdict
 
 _NEEDED: Final = ("task_id", "is_resolved")
@@ -34,7 +36,7 @@ def _header(path: Path, _options: Options) -> dict[str, Any]:
             said[name] = value
     beside = path.with_name("run_metadata.json")
     if beside.is_file():
-        run = json.loads(beside.read_text(encoding="utf-8"))
+        run = _metadata(beside)
         said["run_metadata"] = run
         names = [str(run[name]) for name in ("agent_name", "model_name") if run.get(name)]
         said["variant"] = "/".join(names) or None
@@ -42,19 +44,37 @@ def _header(path: Path, _options: Options) -> dict[str, Any]:
     return said
 
 
+def _metadata(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"Reading {file.name}: it is no JSON ({error}). Get it again, or move it away.") from error
+    if not isinstance(found, dict):
+        raise ResultsError(f"Reading {file.name}: it is no JSON object. Get it again, or move it away.")
+    return found
+
+
 def _read(path: Path, options: Options, _header: Mapping[str, Any]) -> Iterator[Attempt | Dropped]:
+    seen: dict[str, int] = {}
     for number, trial in enumerate(items(path, "results.item")):
         absent = missing_fields(trial, _NEEDED)
         if absent:
             reason = f"no {', '.join(absent)}; a trial has task_id, trial_name, is_resolved, failure_mode"
             yield Dropped(path.name, f"trial {number}", reason)
+            continue
+        identity = next((str(trial[name]) for name in ("uuid", "id") if trial.get(name)), str(number))
+        first = seen.setdefault(identity, number)
+        if first != number:
+            yield Dropped(path.name, f"trial {number}", f"it is trial {first} again (id {identity}); keep one of them")
         else:
-            yield _attempt(trial, options)
+            yield made(path, f"trial {number}", functools.partial(_attempt, trial, options))
 
 
 def _attempt(trial: Mapping[str, Any], options: Options) -> Attempt:
     mode = trial.get("failure_mode") or "unset"
     resolved: bool | None = trial["is_resolved"]
+    if resolved is not None and not isinstance(resolved, bool):
+        raise TypeError(f"is_resolved is {resolved!r}, neither true, false nor null")
     unknown = resolved is None
     if unknown and options.no_verdict != "missing":
         resolved = False
@@ -82,10 +102,14 @@ def _attempt(trial: Mapping[str, Any], options: Options) -> Attempt:
                 grader_kind="executable",
             ),
         ),
-        input_tokens=trial.get("total_input_tokens"),
-        output_tokens=trial.get("total_output_tokens"),
+        input_tokens=_count(trial.get("total_input_tokens")),
+        output_tokens=_count(trial.get("total_output_tokens")),
         extra={name: trial[name] for name in ("trial_name", "uuid", "id", "failure_mode") if name in trial},
     )
+
+
+def _count(value: Any) -> int | None:
+    return None if value is None else operator.index(value)
 
 
 def _seconds(text: str | None) -> float | None:

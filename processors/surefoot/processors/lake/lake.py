@@ -11,6 +11,7 @@ import json
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from datetime import date
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -212,11 +213,15 @@ class Lake:
         views.create_views(con, self._tables.values())
         return con
 
-    def refresh(self, con: duckdb.DuckDBPyConnection) -> None:
-        """Let the views of a connection from :meth:`connect` see what is committed now."""
+    def refresh(self, con: duckdb.DuckDBPyConnection, since: date | None = None) -> None:
+        """Let the views of a connection from :meth:`connect` see what is committed now, or no older dates than that.
+
+        To plan a query, DuckDB opens each file of a view, those of dates that it does not ask for, too.
+        """
         for table in self._tables.values():
             table.refresh()
-            views.set_files(con, table)
+            chosen = [table.path / file.path for file in table.files().values() if since is None or file.date >= since]
+            views.set_files(con, table, chosen)
 
 
 def _everything(handle: Table) -> Added:

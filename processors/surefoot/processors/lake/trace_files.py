@@ -3,7 +3,7 @@
 Contract: :meth:`TraceFiles.find` never leaves out a file that holds a row of one of the traces; it may name one that
 holds none. So a trace that is new costs a search in memory and no look into the table, however large that is. Rule: a
 file never changes, so what was learned of it stays true; a file that upkeep put in the place of others is learned when
-it is first asked about.
+it is first asked about. Another ``column`` of ids than that of traces may be asked about in the same way.
 
 Memory holds a 64-bit hash per trace and file, newest partitions first, up to a budget.
 Files beyond it are always named.
@@ -30,8 +30,9 @@ _ENOUGH_TO_REBUILD: Final = 100_000
 class TraceFiles:
     """What is known of one table's files."""
 
-    def __init__(self, table: Table, budget: int = BUDGET) -> None:
+    def __init__(self, table: Table, budget: int = BUDGET, column: str = TRACE) -> None:
         self._table = table
+        self._column = column
         self._budget = budget
         self._held: dict[str, Hashes] = {}  # by file, sorted and distinct
         self._size = 0
@@ -67,7 +68,7 @@ class TraceFiles:
         for file in sorted(new, key=lambda file: file.date, reverse=True):
             if self._size >= self._budget:
                 break
-            hashes = _read(self._table.path / file.path)
+            hashes = _read(self._table.path / file.path, self._column)
             self._held[file.path] = hashes
             self._size += len(hashes)
             self._any.add(hashes)
@@ -87,12 +88,12 @@ def hashes_of(trace_ids: Iterable[str | None]) -> Hashes:
     return np.array([hash(trace_id) for trace_id in trace_ids], np.int64).view(np.uint64)
 
 
-def _read(path: Path) -> Hashes:
-    with pq.ParquetFile(path, read_dictionary=[TRACE]) as file:
+def _read(path: Path, name: str) -> Hashes:
+    with pq.ParquetFile(path, read_dictionary=[name]) as file:
         found = [
             hashes_of(column.combine_chunks().dictionary.to_pylist())
             for group in range(file.num_row_groups)
-            for column in [pa.chunked_array(file.read_row_group(group, columns=[TRACE], use_threads=False)[TRACE])]
+            for column in [pa.chunked_array(file.read_row_group(group, columns=[name], use_threads=False)[name])]
         ]
     hashes = np.sort(np.concatenate([np.empty(0, np.uint64), *found]))
     return hashes[np.append(True, hashes[1:] != hashes[:-1])] if len(hashes) else hashes

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from surefoot.processors.errors import QueryError
 from surefoot.processors.lake import console
+from surefoot.processors.slo import near
 from surefoot.processors.slo.cube import (
     CLASSES,
     CUBE,
@@ -27,8 +28,10 @@ from surefoot.processors.slo.cube import (
     cube_text,
     dimensions_of_all,
     shares,
+    within,
 )
 from surefoot.processors.slo.definition import Slo
+from surefoot.processors.slo.near import Narrow
 from surefoot.processors.slo.source import Parameters, Source, class_of, holds, stratum_key
 
 _EPOCH: Final = date(1970, 1, 1)
@@ -72,11 +75,17 @@ def count_many(
 
 
 def count_hours(
-    con: duckdb.DuckDBPyConnection, slos: Sequence[Slo], hours: Iterable[int], bucket: int, lookback_days: int
+    con: duckdb.DuckDBPyConnection,
+    slos: Sequence[Slo],
+    hours: Iterable[int],
+    bucket: int,
+    lookback_days: int,
+    narrow: Narrow | None = None,
 ) -> dict[str, pa.Table]:
     """As :func:`count_many`, of the events that ended in these hours since 1970: a minute of data costs its hour.
 
-    Not for indicators whose event is made of several runs: a run of this hour can change an event of another one.
+    ``narrow`` knows which files need not be read. Not for indicators whose event is made of several runs: a run of
+    this hour can change an event of another one.
     """
     of_date: dict[date, list[int]] = defaultdict(list)
     for hour in sorted(set(hours)):
@@ -85,7 +94,7 @@ def count_hours(
     for first, last in _scans(of_date):
         days = [first + timedelta(days=day) for day in range((last - first).days + 1)]
         scans.append((first, last, [hour for day in days for hour in of_date[day]]))
-    return _counted(con, slos, scans, bucket, lookback_days)
+    return _counted(con, slos, scans, bucket, lookback_days, narrow)
 
 
 def count_custom(
@@ -156,12 +165,18 @@ def _counted(
     scans: Sequence[tuple[date, date, Sequence[int]]],
     bucket: int,
     lookback_days: int,
+    narrow: Narrow | None = None,
 ) -> dict[str, pa.Table]:
     """By the SLO's name: what the scans (first date, last one, hours or none for all) of its source find."""
     parts: dict[str, list[pa.Table]] = {slo.name: [SCHEMA.empty_table()] for slo in slos}
-    for sharing in _sharing(slos):
-        for first, last, hours in scans:
-            text, values = cube_text(sharing, first, last, bucket, lookback_days, hours)
+    sources = _sharing(slos)
+    for first, last, hours in scans:
+        held = 0 < len(hours) <= near.MOST_HOURS
+        if held:
+            each = [Source.of(sharing[0]) for sharing in sources]
+            near.hold(con, each, first, last, within(hours), lookback_days, narrow)
+        for sharing in sources:
+            text, values = cube_text(sharing, first, last, bucket, lookback_days, hours, held)
             con.execute(f"CREATE OR REPLACE TEMP TABLE {CUBE} AS {text}", values)
             for name, found in shares(con, sharing).items():
                 parts[name].append(found)

@@ -16,6 +16,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from surefoot.processors.slo import near
 from surefoot.processors.slo.definition import FAST, MATURED, Slo
 from surefoot.processors.slo.source import Parameters, Source, class_of, holds, stratum_key
 
@@ -48,9 +49,18 @@ def dimensions_of_all(slos: Sequence[Slo]) -> list[str]:
 
 
 def cube_text(
-    slos: Sequence[Slo], first: date, last: date, bucket: int, lookback_days: int, hours: Sequence[int] = ()
+    slos: Sequence[Slo],
+    first: date,
+    last: date,
+    bucket: int,
+    lookback_days: int,
+    hours: Sequence[int] = (),
+    held: bool = False,
 ) -> tuple[str, Parameters]:
-    """SQL, and its parameters, of the cube of SLOs that share a source; of events in these hours only, if any."""
+    """SQL, and its parameters, of the cube of SLOs that share a source; of events in these hours only, if any.
+
+    ``held``: what decides them is in the tables of ``near.hold``.
+    """
     source = Source.of(slos[0])
     values = source.parameters(first, last, lookback_days) | {"bucket": bucket}
     dimensions = dimensions_of_all(slos)
@@ -59,14 +69,14 @@ def cube_text(
     named = [f"{column} AS {places[name]}" for name, column in columns.items()]
     # S608: only columns of the whitelist and numbered parameters are put together.
     text = f"""
-        {_few_runs(source, _within(hours), _wanted(slos, columns, values))}
+        {_few_runs(source, within(hours), _wanted(slos, columns, values), held)}
         SELECT second - (second % 86400) % $bucket AS start, {", ".join([*places.values(), "class", "fast_class"])},
           count(*) AS events, CAST(sum(CAST(round(weight * {MICRO}) AS BIGINT)) AS BIGINT) AS micros,
           sum(weight * weight) AS squares
         FROM (
           SELECT {", ".join(["epoch_us(ended_at) // 1000000 AS second", "weight", "class", "fast_class", *named])}
           FROM ({source.relation})
-          WHERE {_within(hours)}
+          WHERE {within(hours)}
         )
         WHERE {_wanted(slos, places, values)}
         GROUP BY ALL
@@ -138,7 +148,7 @@ def _tables(slos: Sequence[Slo], labels: pa.Table, found: pa.Table) -> dict[str,
     return tables
 
 
-def _within(hours: Sequence[int]) -> str:
+def within(hours: Sequence[int]) -> str:
     """SQL that is true of events that ended in these hours (since 1970). Its bounds let whole row groups be skipped."""
     if not hours:
         return "true"
@@ -160,15 +170,16 @@ def _wanted(slos: Sequence[Slo], places: Mapping[str, str], values: Parameters) 
     return " OR ".join(f"({one})" for one in each)
 
 
-def _few_runs(source: Source, *conditions: str) -> str:
+def _few_runs(source: Source, in_time: str, wanted: str, held: bool) -> str:
     """SQL that makes the text see only the runs that fulfil these, so that it ranks verdicts on them and no others.
 
-    Only where an event is one run, with the verdicts on it: not where other runs decide what it is.
+    Only where an event is one run, with what there is on it: not where other runs decide what it is.
     """
     if not source.of_one_run:
         return ""
-    held = " AND ".join(f"({condition})" for condition in conditions)
-    return f"WITH runs AS (SELECT * FROM main.runs WHERE {held})"  # noqa: S608 - see above
+    if held:
+        return near.shadows(source, wanted)
+    return f"WITH runs AS (SELECT * FROM main.runs WHERE ({in_time}) AND ({wanted}))"  # noqa: S608 - see above
 
 
 def _combination(dimensions: Sequence[str]) -> list[str]:

@@ -16,6 +16,8 @@ shorter than the run's age are seen. In reversed time that is left truncation, a
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final
@@ -23,10 +25,12 @@ from typing import Final
 import duckdb
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from surefoot.processors.slo.count import events
+from surefoot.processors.slo.cube import dimensions_of_all
 from surefoot.processors.slo.definition import Labels, Slo
+from surefoot.processors.slo.source import Parameters, Source, holds
 
 # The runs of twice the longest delay that is waited for teach it; of so many days, if those hold too few labels.
 SPAN_DAYS: Final = 14
@@ -69,50 +73,91 @@ class Delays:
 
 
 def label_delay(con: duckdb.DuckDBPyConnection, slo: Slo, now: float, scale: float, lookback_days: int) -> LabelDelay:
-    """What the labels of the last days or weeks say, in the views of a lake's connection."""
-    if slo.custom_sql is not None:  # it says when labels are known, not when they came
-        return LabelDelay(slo.labels.max_delay_seconds * scale, 0)
-    short = 2 * slo.labels.max_delay_seconds
-    found = _label_delay(con, slo, now, scale, lookback_days, short)
-    if found.n >= ENOUGH or short >= SPAN_DAYS * 86_400:
-        return found
-    return _label_delay(con, slo, now, scale, lookback_days, SPAN_DAYS * 86_400)
+    """:func:`label_delays` of one SLO."""
+    return label_delays(con, [slo], now, scale, lookback_days)[slo.name]
 
 
-def _label_delay(
-    con: duckdb.DuckDBPyConnection, slo: Slo, now: float, scale: float, lookback_days: int, span: float
-) -> LabelDelay:
-    text, values = events(slo, _date(now - span), _date(now), lookback_days)
-    asked = f"""
-        WITH told AS (
-          SELECT class, epoch(labelled_at) AS labelled_at, epoch(ended_at) AS ended_at
-          FROM ({text})
-          WHERE class <> 'excluded' AND NOT label_imported AND epoch(ended_at) <= $now
-            AND (labelled_at IS NOT NULL OR class = 'unlabelled')
-        ),
-        known AS (
-          SELECT labelled_at, ended_at, $now - ended_at AS age,
-            CASE WHEN labelled_at IS NULL OR labelled_at > $now THEN 0
-              WHEN class = 'good' THEN 1
-              WHEN class = 'bad' THEN 2 ELSE 3 END AS labelled
-          FROM told
-        )
-        SELECT labelled,
-          CASE WHEN labelled = 0 THEN -1
-            ELSE ceil(ln(1 + greatest(labelled_at - ended_at, 0) / 60) / {_STEP}) END AS step,
-          ceil((age + 1) / {_HOUR}) AS hours,
-          count(*) AS events,
-          max(CASE WHEN labelled > 0 THEN labelled_at END) AS last_at
-        FROM known
-        GROUP BY ALL
-    """  # noqa: S608 - the text is the indicator's, see count.py
-    table = con.sql(asked, params=values | {"now": now}).to_arrow_table()
+def label_delays(
+    con: duckdb.DuckDBPyConnection, slos: Iterable[Slo], now: float, scale: float, lookback_days: int
+) -> dict[str, LabelDelay]:
+    """What the labels of the last days or weeks say, in the views of a lake's connection; by the SLO's name.
+
+    SLOs that share a source and a maximum cost one scan, or two where some of them have few labels.
+    """
+    found: dict[str, LabelDelay] = {}
+    waiting: dict[tuple[Source, int], list[Slo]] = defaultdict(list)
+    for slo in slos:
+        if slo.custom_sql is None:
+            waiting[Source.of(slo), 2 * slo.labels.max_delay_seconds].append(slo)
+        else:  # it says when labels are known, not when they came
+            found[slo.name] = LabelDelay(slo.labels.max_delay_seconds * scale, 0)
+    longest = SPAN_DAYS * 86_400
+    for (_, short), sharing in waiting.items():
+        learnt = _learn(con, sharing, now, scale, lookback_days, short)
+        few = [slo for slo in sharing if learnt[slo.name].n < ENOUGH and short < longest]
+        found |= learnt | (_learn(con, few, now, scale, lookback_days, longest) if few else {})
+    return found
+
+
+def _learn(
+    con: duckdb.DuckDBPyConnection, slos: Sequence[Slo], now: float, scale: float, lookback_days: int, span: float
+) -> dict[str, LabelDelay]:
+    """Of SLOs that share a source, from the runs of so many seconds."""
+    source = Source.of(slos[0])
+    values = source.parameters(_date(now - span), _date(now), lookback_days)
+    dimensions = dimensions_of_all(slos)
+    columns = [f"{source.column(name, f'd{at}', values)} AS d{at}" for at, name in enumerate(dimensions)]
+    con.execute(_SAMPLE.format(dimensions="".join(f"{each}, " for each in columns), relation=source.relation),
+                values | {"now": now})  # fmt: skip
+    places = {name: f"d{at}" for at, name in enumerate(dimensions)}
+    found = {}
+    for slo in slos:
+        own: Parameters = {}
+        # S608: only numbered places and parameters are put together.
+        asked = f"""
+            SELECT labelled, step, hours, CAST(sum(events) AS BIGINT) AS events, max(last_at) AS last_at
+            FROM slo_delays
+            WHERE {holds(slo.where, places, own, "where")} AND {holds(slo.selected, places, own, "selected")}
+            GROUP BY ALL
+        """  # noqa: S608
+        found[slo.name] = _delay(con.sql(asked, params=own).to_arrow_table(), slo.labels, now, scale)
+    con.execute("DROP TABLE slo_delays")
+    return found
+
+
+_SAMPLE: Final = f"""
+    CREATE OR REPLACE TEMP TABLE slo_delays AS
+    WITH told AS (
+      SELECT {{dimensions}} class, epoch(labelled_at) AS labelled_at, epoch(ended_at) AS ended_at
+      FROM ({{relation}})
+      WHERE class <> 'excluded' AND NOT label_imported AND epoch(ended_at) <= $now
+        AND (labelled_at IS NOT NULL OR class = 'unlabelled')
+    ),
+    known AS (
+      SELECT *, $now - ended_at AS age,
+        CASE WHEN labelled_at IS NULL OR labelled_at > $now THEN 0
+          WHEN class = 'good' THEN 1
+          WHEN class = 'bad' THEN 2 ELSE 3 END AS labelled
+      FROM told
+    )
+    SELECT * EXCLUDE (class, labelled_at, ended_at, age, labelled), labelled,
+      CASE WHEN labelled = 0 THEN -1
+        ELSE ceil(ln(1 + greatest(labelled_at - ended_at, 0) / 60) / {_STEP}) END AS step,
+      ceil((age + 1) / {_HOUR}) AS hours,
+      count(*) AS events,
+      max(CASE WHEN labelled > 0 THEN labelled_at END) AS last_at
+    FROM known
+    GROUP BY ALL
+"""  # noqa: S608 - columns of the whitelist, numbered parameters and numbers of this file
+
+
+def _delay(table: pa.Table, labels: Labels, now: float, scale: float) -> LabelDelay:
     labelled = table["labelled"].to_numpy().astype(np.int64)
     age = np.asarray(table["hours"].to_numpy(), float) * _HOUR
     steps = np.asarray(table["step"].to_numpy(), float)
     delay = np.where(labelled > 0, np.maximum(np.expm1(np.maximum(steps, 0) * _STEP) * 60, 1.0), age)
     delays = Delays(labelled, delay, np.maximum(age, delay), table["events"].to_numpy().astype(np.int64))
-    seconds = delay_of(delays, slo.labels, scale)
+    seconds = delay_of(delays, labels, scale)
     last = pc.max(table["last_at"]).as_py()
     due, since = age - _HOUR > seconds, now - age >= (last or now)
     waiting = delays.of((labelled == 0) & due & since).n
@@ -120,8 +165,8 @@ def _label_delay(
     # A grader that looks at some runs only has not stopped because many have no label.
     share = before.of(before.labelled > 0).n / before.n if before.n else 1.0
     seen = int(delays.count[labelled > 0].sum())
-    n = seen if seen >= slo.labels.min_labelled else 0  # with fewer the maximum was taken, and nothing learnt
-    return LabelDelay(seconds, n, _stale(slo.labels, share, last, waiting, seconds, now))
+    n = seen if seen >= labels.min_labelled else 0  # with fewer the maximum was taken, and nothing learnt
+    return LabelDelay(seconds, n, _stale(labels, share, last, waiting, seconds, now))
 
 
 def delay_of(delays: Delays, labels: Labels, scale: float = 1.0) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -20,19 +20,22 @@ from typing import Final
 
 from surefoot.processors.errors import QueryError
 from surefoot.processors.lake import Lake, replace_dates
+from surefoot.processors.lake.trace_files import TraceFiles
+from surefoot.processors.lake.views import set_files
 from surefoot.processors.settings import Settings
 from surefoot.processors.slo import policy
 from surefoot.processors.slo.adjustments import BudgetAdjustment
 from surefoot.processors.slo.answer import TRAFFIC_SECONDS
 from surefoot.processors.slo.count import count_custom, count_hours, count_many, touched, views_of
 from surefoot.processors.slo.definition import MATURED, Slo
-from surefoot.processors.slo.delay import LabelDelay, label_delay
+from surefoot.processors.slo.delay import LabelDelay, label_delays
 from surefoot.processors.slo.judge import judge, period_bounds
 from surefoot.processors.slo.load import Loaded, load_slos, watched_files
 from surefoot.processors.slo.minutes import OTHER, Minutes, rows
 from surefoot.processors.slo.records import APPLICATION, Records
 from surefoot.processors.slo.report import SloReport, StatusReport
 from surefoot.processors.slo.series import HOUR
+from surefoot.processors.slo.source import Source, verdicts_from
 from surefoot.processors.slo.windows import DAY, bucket_seconds, window_seconds
 
 log = logging.getLogger("surefoot.slo")
@@ -88,6 +91,7 @@ class SloEngine:
         self._held_from = date.max  # what is before it was forgotten
         self._records: Records | None = None
         self._pending: set[date] = set()  # dates whose rows in the table are not those in memory
+        self._files_of: dict[str, TraceFiles] = {}  # which files of a table are about which runs
         self._written_at: float | None = None  # None: this engine has not put its own rows into the table yet
 
     def step(self, now: float, dirty_dates: Iterable[date], dirty_hours: Iterable[int] = ()) -> StatusReport:
@@ -185,7 +189,6 @@ class SloEngine:
         if not self._judged:
             return set()
         every = dirty | set(map(_date_of, hours))
-        self._lake.refresh(self._con)
         # Beyond the cap the choice of strata follows the traffic, once a day.
         whole = [
             judged
@@ -193,6 +196,11 @@ class SloEngine:
             if judged.chosen_on is None or (OTHER in judged.minutes.strata() and judged.chosen_on != today)
         ]
         rest = [judged for judged in self._judged.values() if judged not in whole]
+        # An event of several runs can be one of many dates.
+        oldest = every | set(past) if whole or any(judged.slo.source.repeated for judged in rest) else every
+        if oldest:
+            # To plan a query DuckDB opens each file that it is told of.
+            self._lake.refresh(self._con, verdicts_from(min(oldest), self._settings.lookback_days))
         changed: set[date] = set()
         shared = [judged for judged in whole if judged.slo.custom_sql is None]
         if shared:
@@ -251,23 +259,40 @@ class SloEngine:
         changed: set[date] = set()
         if hours and judged:
             slos, lookback = [item.slo for item in judged], self._settings.lookback_days
-            counted = count_hours(self._con, slos, hours, self._bucket, lookback)
+            counted = count_hours(self._con, slos, hours, self._bucket, lookback, self._narrow)
             for item in judged:
                 found = counted[item.slo.name]
                 changed |= item.minutes.replace_hours(hours, found, self._files.loaded.adjustments)
         return changed
 
+    @contextlib.contextmanager
+    def _narrow(self, name: str, runs: Collection[str], since: date) -> Iterator[None]:
+        """See :data:`surefoot.processors.slo.near.Narrow`."""
+        table = self._lake.table(name)
+        if name not in self._files_of:
+            self._files_of[name] = TraceFiles(table, column="run_id")
+        files = [file for file in table.files().values() if file.date >= since]
+        set_files(self._con, table, [table.path / file.path for file in self._files_of[name].find(runs, files)])
+        yield
+        set_files(self._con, table, [table.path / file.path for file in files])
+
     def _learn_delays(self, now: float) -> None:
         """How long labels take, for SLOs whose labels come late: of all that are new, else of the one that waits most.
 
-        So a step's cost does not grow with the number of SLOs.
+        Those that share its scan are learnt with it.
         """
         late = [judged for judged in self._judged.values() if MATURED in views_of(judged.slo)]
         due = [judged for judged in late if not judged.delay_at <= now < judged.delay_at + _DELAY_SECONDS * self._scale]
         new = [judged for judged in due if judged.delay_at == -math.inf]
-        for judged in new or sorted(due, key=lambda judged: judged.delay_at)[:1]:
-            judged.delay = label_delay(self._con, judged.slo, now, self._scale, self._settings.lookback_days)
-            judged.delay_at = now
+        if due:
+            self._lake.refresh(self._con)
+        first = min(due, key=lambda judged: judged.delay_at, default=None)
+        shared = [judged for judged in late if first and Source.of(judged.slo) == Source.of(first.slo)]
+        chosen = {judged.slo.name: judged for judged in new or shared}
+        slos = [judged.slo for judged in chosen.values()]
+        learnt = label_delays(self._con, slos, now, self._scale, self._settings.lookback_days)
+        for name, judged in chosen.items():
+            judged.delay, judged.delay_at = learnt[name], now
 
     def _write(self, now: float, past: set[date]) -> None:
         """Put the pending dates into the table; many rows once in a while, unless memory is about to forget them."""

@@ -63,6 +63,7 @@ class Indicator:
     columns: tuple[str, ...]
     labels: str = AT_ONCE
     repeated: bool = False  # an event is made of several runs, so it can move to another date
+    alone: bool = False  # an event is one run with the verdicts and tool calls on it, and no other run decides
     threshold: str | None = None  # unit of the value that an objective must give
 
     @property
@@ -107,22 +108,32 @@ def _read(name: str) -> str:
 @cache
 def parameters_of(text: str) -> frozenset[str]:
     """Names of the parameters in an indicator's text."""
-    code = re.sub(r"--[^\n]*|'(?:[^']|'')*'", "", text)
-    return frozenset(re.findall(r"\$(\w+)", code))
+    return frozenset(re.findall(r"\$(\w+)", _code(text)))
+
+
+@cache
+def words_of(text: str) -> frozenset[str]:
+    """The words in an indicator's text, among them the names of all tables and columns that it reads."""
+    return frozenset(re.findall(r"\w+", _code(text)))
+
+
+def _code(text: str) -> str:
+    """Without comments and texts in quotes."""
+    return re.sub(r"--[^\n]*|'(?:[^']|'')*'", "", text)
 
 
 INDICATORS: Final = {
     indicator.name: indicator
     for indicator in (
-        Indicator("availability", "runs", _RUN_COLUMNS),
-        Indicator("acceptable_outcome", "runs", _RUN_COLUMNS, LATE),
-        Indicator("policy_compliance", "runs", _RUN_COLUMNS, LATE),
+        Indicator("availability", "runs", _RUN_COLUMNS, alone=True),
+        Indicator("acceptable_outcome", "runs", _RUN_COLUMNS, LATE, alone=True),
+        Indicator("policy_compliance", "runs", _RUN_COLUMNS, LATE, alone=True),
         Indicator("tool_success", "tool_calls", _TOOL_CALL_COLUMNS),
-        Indicator("latency", "runs", _RUN_COLUMNS, threshold=SECONDS),
+        Indicator("latency", "runs", _RUN_COLUMNS, threshold=SECONDS, alone=True),
         Indicator("cost", "runs", _RUN_COLUMNS, threshold=USD),
-        Indicator("recovery", "runs", _RUN_COLUMNS, LATE),
-        Indicator("autonomous_coverage", "runs", _RUN_COLUMNS),
-        Indicator("intervention_success", "runs", _RUN_COLUMNS, LATE),
+        Indicator("recovery", "runs", _RUN_COLUMNS, LATE, alone=True),
+        Indicator("autonomous_coverage", "runs", _RUN_COLUMNS, alone=True),
+        Indicator("intervention_success", "runs", _RUN_COLUMNS, LATE, alone=True),
         Indicator("strict_repeat", "run_groups", _GROUP_COLUMNS, LATE, repeated=True),
         Indicator("consistent_wrong", "run_groups", _GROUP_COLUMNS, LATE, repeated=True),
         Indicator(SQL, "events", ()),

@@ -73,9 +73,8 @@ class Source:
 
     @property
     def of_one_run(self) -> bool:
-        """Whether an event is a run with the verdicts on it, and no other run decides what it is."""
-        own = self.indicator.name != SQL and not self.indicator.repeated
-        return own and self.indicator.labels == LATE and self.indicator.population == "runs"
+        """Whether an event is a run with the verdicts and tool calls on it, and no other run decides what it is."""
+        return self.indicator.alone
 
     @property
     def relation(self) -> str:
@@ -91,16 +90,20 @@ class Source:
 
     def parameters(self, first: date, last: date, lookback_days: int) -> Parameters:
         """What its relation asks for."""
+        return self.offered(self.relation, first, last, lookback_days)
+
+    def offered(self, text: str, first: date, last: date, lookback_days: int) -> Parameters:
+        """What a text about these dates asks for."""
         offered: Parameters = {
             "from_date": first,
             "to_date": last,
-            "verdicts_from": first - timedelta(days=lookback_days),
+            "verdicts_from": verdicts_from(first, lookback_days),
             # A part of a run, a call or a run below it, can end after it and on another date.
             "runs_to": last + timedelta(days=lookback_days),
             "threshold_ns": self.threshold_ns,
             "threshold": self.threshold,
         }
-        return {name: offered[name] for name in parameters_of(self.relation)}
+        return {name: offered[name] for name in parameters_of(text)}
 
     def column(self, dimension: str, parameter: str, values: Parameters) -> str:
         """SQL for the value of a dimension; ``parameter`` is the name that a stratum's own name gets."""
@@ -119,6 +122,11 @@ class Source:
         if self.indicator.name == SQL:
             return frozenset(custom.columns_of(self.text))
         return frozenset(_DEFAULTS) if self.is_late else frozenset(_DEFAULTS) - _LATE_COLUMNS
+
+
+def verdicts_from(first: date, lookback_days: int) -> date:
+    """The first date of any row that decides an event of ``first``; no text reads an earlier one."""
+    return first - timedelta(days=lookback_days)
 
 
 def holds(

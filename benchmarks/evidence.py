@@ -97,12 +97,11 @@ def from_runs(groups: GroupTable) -> None:
     """The estimators that need each run: rates of runs, trajectories, resources, predictions, safety."""
     for indicator in run_rates.INDICATORS:
         run_rates.run_rate(groups, indicator)
-    consistency.trajectory_distribution(groups)
-    consistency.trajectory_sequence(groups)
+    consistency.trajectory_consistency(groups)
     consistency.resource_consistency(groups)
-    for estimator in (prediction.calibration, prediction.discrimination, prediction.brier, prediction.risk_coverage):
-        estimator(groups)
+    prediction.predictions(groups)
     safety.safety(groups)
+    safety.severity_rates(groups)
 
 
 def all_intervals(groups: GroupTable) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
+from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from surefoot.processors.evidence import consistency, prediction, repeated, robustness, safety
 from surefoot.processors.evidence.groups import GroupsError, GroupTable
@@ -209,6 +210,21 @@ def test_prediction_leaves_out_what_is_not_known() -> None:
         assert estimate.value is None
     with pytest.raises(GroupsError, match=r"outside 0\.\.1"):
         prediction.brier(confident((90.0, True)))
+
+
+@pytest.mark.parametrize("digits", [1, 17], ids=["ties", "hardly a tie"])
+def test_counts_by_confidence_give_what_scikit_learn_gives(digits: int) -> None:
+    rng = np.random.default_rng(6)
+    told, good = np.round(rng.random(3000), digits), rng.random(3000) < 0.7
+    groups = confident(*zip(told.tolist(), good.tolist(), strict=True))
+    found = prediction.predictions(groups)
+    assert found.discrimination.value == pytest.approx(roc_auc_score(good, told), abs=1e-12)
+    assert found.brier.value == pytest.approx(1 - brier_score_loss(good, told), abs=1e-12)
+    # One sort for all four changes none of them.
+    assert found.calibration == prediction.calibration(groups)
+    assert found.discrimination == prediction.discrimination(groups)
+    assert found.brier == prediction.brier(groups)
+    assert found.risk_coverage.score == prediction.risk_coverage(groups).score
 
 
 def test_bins_are_closed_on_the_left_and_the_last_one_on_both_sides() -> None:

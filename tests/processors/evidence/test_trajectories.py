@@ -45,6 +45,8 @@ def test_every_pair_by_hand(longest: int, names: int) -> None:
             order.append(np.mean([Levenshtein.normalized_similarity(left, right) for left, right in pairs]))
     assert consistency.trajectory_distribution(groups).value == pytest.approx(np.mean(spread))
     assert consistency.trajectory_sequence(groups).value == pytest.approx(np.mean(order))
+    both = consistency.trajectory_distribution(groups), consistency.trajectory_sequence(groups)
+    assert consistency.trajectory_consistency(groups) == both
 
 
 def divergence(left: list[str | None], right: list[str | None]) -> float:

@@ -23,6 +23,7 @@ from surefoot.processors.evidence.groups import (
     GroupTable,
 )
 from surefoot.processors.evidence.repeated import PAPER, common_n, pass_at_k, pass_hat_k
+from surefoot.processors.evidence.run_columns import numbered
 
 UnknownVariant = Literal["equivalence_known", "unknown_as_equivalent"]
 UNUSUAL = 0.01  # a task is listed when so few passes or fewer had at most this chance at the yield of its stratum
@@ -116,7 +117,9 @@ def suspect_tasks(groups: GroupTable, *, unusual: float = UNUSUAL) -> tuple[Susp
     runs = np.bincount(stratum, weights=n, minlength=strata)
     good = np.bincount(stratum, weights=c, minlength=strata)
     average = np.divide(good, runs, out=np.zeros(strata), where=runs > 0)
-    chance = binom.cdf(c, n, average[stratum])
+    width = int(n.max(initial=0)) + 1
+    kind, kinds = numbered((stratum * width + n) * width + c, strata * width**2)
+    chance = binom.cdf(kinds % width, kinds // width % width, average[kinds // width**2])[kind]
     listed = np.flatnonzero((n > 0) & ((c == 0) | (chance <= unusual)))
     order = sorted(listed.tolist(), key=lambda row: (float(chance[row]), str(groups.group_id[row])))
     return tuple(
@@ -133,10 +136,10 @@ def suspect_tasks(groups: GroupTable, *, unusual: float = UNUSUAL) -> tuple[Susp
 
 
 def _stratum_numbers(groups: GroupTable) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    key = np.zeros(len(groups), dtype=np.int64)
+    key, span = np.zeros(len(groups), dtype=np.int64), 1
     for codes in groups.strata.values():
-        key = key * (len(codes.names) + 1) + codes.codes + 1
-    return np.unique(key, return_inverse=True)[1].astype(np.int64)
+        key, span = key * (len(codes.names) + 1) + codes.codes + 1, span * (len(codes.names) + 1)
+    return numbered(key, span)[0]
 
 
 def _share(

@@ -20,7 +20,8 @@ from scipy.spatial.distance import jensenshannon
 from surefoot.processors.evidence.estimate import Estimate
 from surefoot.processors.evidence.groups import FloatArray, GroupsError, GroupTable, IntArray, RunTable, Where
 from surefoot.processors.evidence.repeated import common_n
-from surefoot.processors.evidence.trajectories import distinct_sequences, numbered
+from surefoot.processors.evidence.run_columns import numbered, stretches
+from surefoot.processors.evidence.trajectories import distinct_sequences, without_order
 
 OutcomeVariant = Literal["plug_in", "unbiased", "legacy_ddof1"]
 DistributionVariant = Literal["divergence_base2", "distance_nat"]
@@ -63,11 +64,40 @@ def outcome_consistency_each(groups: GroupTable, variant: OutcomeVariant = "plug
     return out
 
 
+def trajectory_consistency(
+    groups: GroupTable, *, variant: DistributionVariant = "divergence_base2", which: Which = "successful"
+) -> tuple[Estimate, Estimate]:
+    """Return C_traj_d and C_traj_s; to pair the runs costs more than either, so they share it."""
+    pairs = _pairs(groups, which)
+    return _distribution(groups, pairs, variant, which), _sequence(groups, pairs, which)
+
+
 def trajectory_distribution(
     groups: GroupTable, *, variant: DistributionVariant = "divergence_base2", which: Which = "successful"
 ) -> Estimate:
     """Return C_traj_d: how alike runs are in which actions they take, whatever the order."""
-    values = trajectory_distribution_each(groups, variant, which)
+    return _distribution(groups, _pairs(groups, which), variant, which)
+
+
+def trajectory_distribution_each(
+    groups: GroupTable, variant: DistributionVariant = "divergence_base2", which: Which = "successful"
+) -> FloatArray:
+    """Return C_traj_d per group."""
+    return _distribution_each(_pairs(groups, which), variant)
+
+
+def trajectory_sequence(groups: GroupTable, *, which: Which = "successful") -> Estimate:
+    """Return C_traj_s: how alike runs are in the order of their actions (names only, no arguments)."""
+    return _sequence(groups, _pairs(groups, which), which)
+
+
+def trajectory_sequence_each(groups: GroupTable, which: Which = "successful") -> FloatArray:
+    """Return C_traj_s per group."""
+    return _sequence_each(_pairs(groups, which))
+
+
+def _distribution(groups: GroupTable, pairs: _Pairs, variant: DistributionVariant, which: Which) -> Estimate:
+    values = _distribution_each(pairs, variant)
     formula = "JSD in base 2" if variant == "divergence_base2" else "sqrt of JSD in nats"
     source = f"{RABANSER}, " + ("code since 4e22f10" if variant == "divergence_base2" else "code before 4e22f10")
     definition = f"mean over tasks of 1 - mean over pairs of runs of {formula}"
@@ -76,39 +106,33 @@ def trajectory_distribution(
     )
 
 
-def trajectory_distribution_each(
-    groups: GroupTable, variant: DistributionVariant = "divergence_base2", which: Which = "successful"
-) -> FloatArray:
-    """Return C_traj_d per group."""
-    pairs = _pairs(groups, which, in_order=False)
+def _distribution_each(pairs: _Pairs, variant: DistributionVariant) -> FloatArray:
     if not pairs.sequences:
-        return np.full(len(groups), np.nan)
-    lengths = [len(one) for one in pairs.sequences]
-    actions = np.concatenate(pairs.sequences)
+        return np.full(pairs.groups, np.nan)
+    numbers, bags = without_order(pairs.sequences)
+    lengths = [len(one) for one in bags]
+    actions = np.concatenate(bags)
     rows = np.repeat(np.arange(len(lengths)), lengths)
     table = csr_array((np.ones(len(actions)), (rows, actions)), shape=(len(lengths), int(actions.max()) + 1))
-    distance = np.zeros(len(pairs.left))
-    for start in range(0, len(pairs.left), _PAIRS_AT_ONCE):
+    kind, left, right = _kinds(numbers[pairs.left], numbers[pairs.right], len(bags))
+    distance = np.zeros(len(left))
+    for start in range(0, len(left), _PAIRS_AT_ONCE):
         part = slice(start, start + _PAIRS_AT_ONCE)
-        one, other = table[pairs.left[part]].toarray(), table[pairs.right[part]].toarray()
+        one, other = table[left[part]].toarray(), table[right[part]].toarray()
         if variant == "divergence_base2":
             distance[part] = jensenshannon(one, other, base=2, axis=1) ** 2
         else:
             distance[part] = jensenshannon(one, other, axis=1)
-    return pairs.mean(1 - distance)
+    return pairs.mean(1 - distance[kind])
 
 
-def trajectory_sequence(groups: GroupTable, *, which: Which = "successful") -> Estimate:
-    """Return C_traj_s: how alike runs are in the order of their actions (names only, no arguments)."""
+def _sequence(groups: GroupTable, pairs: _Pairs, which: Which) -> Estimate:
     definition = "mean over tasks of mean over pairs of runs of 1 - Levenshtein / longer length"
-    values = trajectory_sequence_each(groups, which)
     name = "trajectory_consistency_sequence"
-    return _mean(groups, name, f"levenshtein;{which}", values, definition, RABANSER, _acted(which))
+    return _mean(groups, name, f"levenshtein;{which}", _sequence_each(pairs), definition, RABANSER, _acted(which))
 
 
-def trajectory_sequence_each(groups: GroupTable, which: Which = "successful") -> FloatArray:
-    """Return C_traj_s per group."""
-    pairs = _pairs(groups, which, in_order=True)
+def _sequence_each(pairs: _Pairs) -> FloatArray:
     # One letter an action: cpdist compares texts in one call, a call for each pair took twice as long.
     texts = ["".join(map(chr, one.tolist())) for one in pairs.sequences]
     left, right = ([texts[place] for place in side.tolist()] for side in (pairs.left, pairs.right))
@@ -131,6 +155,8 @@ def resource_consistency_each(groups: GroupTable, resources: Sequence[str] = RES
     for name in resources:
         values = runs.numbers[name]
         usable = counted & (values >= 0 if name in _ZERO_COUNTS else values > 0)
+        if not usable.any():
+            continue
         variation = _variation(runs.group[usable], values[usable], len(groups))
         defined = ~np.isnan(variation)
         total[defined] += variation[defined]
@@ -182,7 +208,7 @@ class _Pairs:
         return means
 
 
-def _pairs(groups: GroupTable, which: Which, *, in_order: bool) -> _Pairs:
+def _pairs(groups: GroupTable, which: Which) -> _Pairs:
     runs = _runs(groups)
     usable = runs.counted & (runs.offsets[1:] > runs.offsets[:-1])
     if which == "successful":
@@ -190,16 +216,22 @@ def _pairs(groups: GroupTable, which: Which, *, in_order: bool) -> _Pairs:
     # A group with one usable run has no pair.
     usable &= np.bincount(runs.group[usable], minlength=len(groups))[runs.group] > 1
     rows = np.flatnonzero(usable)
-    ids, sequences = distinct_sequences(runs, rows, in_order=in_order)
+    ids, sequences = distinct_sequences(runs, rows)
     one, other, group = _combine(runs.group[rows], ids)
-    width = max(len(sequences), 1)
+    kind, left, right = _kinds(one, other, len(sequences))
+    return _Pairs(sequences, left, right, kind, group, len(groups))
+
+
+def _kinds(one: IntArray, other: IntArray, names: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the kind of each unordered pair, and the two of each kind."""
+    width = max(names, 1)
     kind, kinds = numbered(np.minimum(one, other) * width + np.maximum(one, other), width**2)
-    return _Pairs(sequences, kinds // width, kinds % width, kind, group, len(groups))
+    return kind, kinds // width, kinds % width
 
 
 def _combine(group: IntArray, ids: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Return all pairs of rows of the same group; ``group`` is sorted."""
-    found, start, size = np.unique(group, return_index=True, return_counts=True)
+    found, start, size = stretches(group)
     nothing = np.empty(0, dtype=np.int64)
     left, right, where = [nothing], [nothing], [nothing]
     for members in np.unique(size[size >= 2]):

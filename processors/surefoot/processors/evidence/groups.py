@@ -32,6 +32,7 @@ from surefoot.processors.evidence.run_columns import (
     names_at,
     run_table,
     select_runs,
+    stretches,
 )
 
 # Users of a GroupTable need its columns' types too.
@@ -150,14 +151,13 @@ class GroupTable:
         order = canonical_order(runs, groups.codes)
         group = groups.codes[order]
         table = run_table(runs, group, order)
-        rows = len(groups.names)
-        first = np.searchsorted(group, np.arange(rows))
+        _, first, _ = stretches(group)
         broken = table.flags["infrastructure"] == 1
         unjudged = (table.flags["excluded"] == 1) & ~broken
         spared = broken | unjudged
         acceptable = table.flags["acceptable"]
-        n = _count(group, (acceptable >= 0) & ~spared, rows)
-        c = _count(group, (acceptable == 1) & ~spared, rows)
+        n = _count((acceptable >= 0) & ~spared, first)
+        c = _count((acceptable == 1) & ~spared, first)
         ids = np.array(groups.names, dtype=object)
         tasks = names_at(runs, "task_id", order[first])
         return cls(
@@ -166,9 +166,9 @@ class GroupTable:
             strata={name: column_codes(runs, name).take(order[first]) for name in STRATA},
             n=n,
             c=c,
-            missing=_count(group, (acceptable < 0) & ~spared, rows),
-            infrastructure=_count(group, broken, rows),
-            excluded=_count(group, unjudged, rows),
+            missing=_count((acceptable < 0) & ~spared, first),
+            infrastructure=_count(broken, first),
+            excluded=_count(unjudged, first),
             equivalent=_equivalence(group, column_codes(runs, "signature").codes[order], acceptable, spared, n, c),
             equivalence_rule=equivalence_rule,
             runs=table,
@@ -176,7 +176,14 @@ class GroupTable:
 
     def select(self, rows: NDArray[Any]) -> GroupTable:
         """Return the groups where ``rows`` (one bool per group) is true, and their runs."""
-        keep = np.flatnonzero(rows)
+        runs = None if self.runs is None else select_runs(self.runs, np.asarray(rows, dtype=bool))
+        return self._take(np.flatnonzero(rows), runs)
+
+    def repeated(self, times: IntArray) -> GroupTable:
+        """Return each group so often, for counts of groups that are alike: one stands for all, with its name."""
+        return self._take(np.repeat(np.arange(len(self)), times), None)
+
+    def _take(self, keep: NDArray[Any], runs: RunTable | None) -> GroupTable:
         return GroupTable(
             group_id=self.group_id[keep],
             task_id=self.task_id[keep],
@@ -188,7 +195,7 @@ class GroupTable:
             excluded=self.excluded[keep],
             equivalent=self.equivalent[keep],
             equivalence_rule=self.equivalence_rule,
-            runs=None if self.runs is None else select_runs(self.runs, np.asarray(rows, dtype=bool)),
+            runs=runs,
         )
 
 
@@ -220,8 +227,9 @@ def _codes(values: Sequence[str | None] | None, rows: int) -> Codes:
     return Codes.unknown(rows) if values is None else Codes.of(values)
 
 
-def _count(group: IntArray, where: Where, rows: int) -> IntArray:
-    return np.bincount(group[where], minlength=rows).astype(np.int64)
+def _count(where: Where, first: IntArray) -> IntArray:
+    """Return how many of each group's runs are so; ``first`` is where each group, none of them empty, begins."""
+    return np.add.reduceat(where, first, dtype=np.int64) if len(first) else np.empty(0, dtype=np.int64)
 
 
 def _equivalence(

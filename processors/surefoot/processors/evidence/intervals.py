@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, get_args
 
-from scipy import stats
+from scipy import special, stats
 
 from surefoot.processors.evidence import betting, bootstrap
 from surefoot.processors.evidence.eligibility import gate_note
@@ -119,12 +119,16 @@ def _share_bounds(hits: int, groups: int, alpha: float, method: str) -> tuple[fl
         low = float(posterior.ppf(alpha)) if hits else 0.0
         high = float(posterior.isf(alpha)) if hits < groups else 1.0
         return low, high
-    names = {"clopper_pearson": "exact", "wilson": "wilson"}
-    if method not in names:
+    if method == "clopper_pearson":
+        # binomtest searches for the same two quantiles with brentq: to 2e-12 only, and 20 times as long.
+        low = float(special.betaincinv(hits, groups - hits + 1, alpha)) if hits else 0.0
+        high = float(special.betainccinv(hits + 1, groups - hits, alpha)) if hits < groups else 1.0
+        return low, high
+    if method != "wilson":
         raise EvidenceInputError(f"no method {method!r} for a share of groups; there are {get_args(ShareMethod)}")
     # scipy: "greater" gives the lower bound, "less" the upper one (statsmodels names them the other way round).
-    low = stats.binomtest(hits, groups, alternative="greater").proportion_ci(1 - alpha, names[method]).low
-    high = stats.binomtest(hits, groups, alternative="less").proportion_ci(1 - alpha, names[method]).high
+    low = stats.binomtest(hits, groups, alternative="greater").proportion_ci(1 - alpha, method).low
+    high = stats.binomtest(hits, groups, alternative="less").proportion_ci(1 - alpha, method).high
     return float(low), float(high)
 
 

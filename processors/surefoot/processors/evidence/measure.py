@@ -80,18 +80,15 @@ class Counted:
         strata = evidence.counts if only is None else only
         rows = [(place, row) for place, stratum in enumerate(strata) for row in stratum.outcomes]
         times = np.array([row.groups for _, row in rows], dtype=np.int64)
-
-        def column(values: Sequence[int]) -> IntArray:
-            return np.repeat(np.array(values, dtype=np.int64), times)
-
-        table = GroupTable.from_counts(
-            column([row.n for _, row in rows]),
-            column([row.c for _, row in rows]),
-            missing=column([row.missing for _, row in rows]),
-            equivalent=column([-1 if row.equivalent is None else int(row.equivalent) for _, row in rows]),
+        kinds = GroupTable.from_counts(
+            np.array([row.n for _, row in rows], dtype=np.int64),
+            np.array([row.c for _, row in rows], dtype=np.int64),
+            missing=[row.missing for _, row in rows],
+            equivalent=[-1 if row.equivalent is None else int(row.equivalent) for _, row in rows],
             equivalence_rule=evidence.equivalence_rule,
         )
-        codes = column([place for place, _ in rows])
+        table = kinds.repeated(times)
+        codes = np.repeat(np.array([place for place, _ in rows], dtype=np.int64), times)
         reason = _descriptive(evidence.tally.production)
         return cls(tuple(strata), k, table, codes, reason, evidence.block_unit, evidence.first_run)
 

@@ -11,16 +11,47 @@ from typing import Literal
 
 import numpy as np
 from scipy.integrate import trapezoid
-from sklearn.metrics import brier_score_loss, roc_auc_score
+from sklearn.metrics import auc, mean_squared_error
 
 from surefoot.processors.evidence.consistency import RABANSER
 from surefoot.processors.evidence.estimate import Estimate
 from surefoot.processors.evidence.groups import FloatArray, GroupsError, GroupTable
-from surefoot.processors.evidence.run_columns import groups_with
+from surefoot.processors.evidence.run_columns import groups_with, stretches
 
 TiesVariant = Literal["ties_averaged", "ties_by_order"]
 BINS = 10
 GRID = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RiskCoverage:
+    """What share of accepted runs is wrong when only the most confident ones are accepted."""
+
+    score: Estimate
+    coverage: FloatArray
+    risk: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """What confidences are worth, four ways."""
+
+    calibration: Estimate
+    discrimination: Estimate
+    brier: Estimate
+    risk_coverage: RiskCoverage
+
+
+def predictions(groups: GroupTable) -> Predictions:
+    """Return all four, with one sort of the confidences: it is most of what each of them takes."""
+    known = _known(groups)
+    blocks = _blocks(known)
+    return Predictions(
+        _calibration(known),
+        _discrimination(known, blocks),
+        _brier(known),
+        _risk_coverage(known, "ties_averaged", _averaged(blocks)),
+    )
 
 
 def calibration(groups: GroupTable) -> Estimate:
@@ -28,7 +59,10 @@ def calibration(groups: GroupTable) -> Estimate:
 
     By hand: scikit-learn's calibration_curve gives no bin sizes and closes bins on the other side.
     """
-    known = _known(groups)
+    return _calibration(_known(groups))
+
+
+def _calibration(known: _Known) -> Estimate:
     value = None if known.nothing else 1 - expected_calibration_error(known.confidence, known.outcome)
     definition = "1 - sum of n_b/N |mean outcome - mean confidence|, bins [a,b), the last one closed"
     return _estimate("calibration", f"ece_equal_width_{BINS}", known, value, definition)
@@ -45,8 +79,14 @@ def expected_calibration_error(confidence: FloatArray, outcome: FloatArray) -> f
 def discrimination(groups: GroupTable) -> Estimate:
     """Return P_AUROC: the chance that an acceptable run has the higher confidence, ties counting half."""
     known = _known(groups)
-    one_kind = not known.nothing and known.outcome.min() == known.outcome.max()
-    value = None if known.nothing or one_kind else float(roc_auc_score(known.outcome, known.confidence))
+    return _discrimination(known, _blocks(known))
+
+
+def _discrimination(known: _Known, blocks: _Blocks) -> Estimate:
+    # roc_auc_score is the same area, but sorts a million confidences anew: 0.5 processor seconds.
+    good, bad = (np.insert(np.cumsum(one), 0, 0.0) for one in (blocks.good, blocks.size - blocks.good))
+    one_kind = not known.nothing and not (good[-1] and bad[-1])
+    value = None if known.nothing or one_kind else float(auc(bad, good) / (bad[-1] * good[-1]))
     definition = "(concordant + ties/2) / (acceptable x unacceptable)"
     reason = "all runs ended alike: there is nothing to tell apart" if one_kind else None
     return _estimate("discrimination", "auroc", known, value, definition, reason)
@@ -54,18 +94,13 @@ def discrimination(groups: GroupTable) -> Estimate:
 
 def brier(groups: GroupTable) -> Estimate:
     """Return P_brier = 1 - mean squared error of the confidence, which is also R_Pred."""
-    known = _known(groups)
-    value = None if known.nothing else 1 - float(brier_score_loss(known.outcome, known.confidence, pos_label=1))
+    return _brier(_known(groups))
+
+
+def _brier(known: _Known) -> Estimate:
+    # brier_score_loss is the same mean, but looks ten times as long for what the labels could mean.
+    value = None if known.nothing else 1 - float(mean_squared_error(known.outcome, known.confidence))
     return _estimate("brier", "one_minus_loss", known, value, "1 - mean of (confidence - outcome)^2")
-
-
-@dataclass(frozen=True, slots=True)
-class RiskCoverage:
-    """What share of accepted runs is wrong when only the most confident ones are accepted."""
-
-    score: Estimate
-    coverage: FloatArray
-    risk: FloatArray
 
 
 def risk_coverage(groups: GroupTable, *, variant: TiesVariant = "ties_averaged") -> RiskCoverage:
@@ -75,13 +110,19 @@ def risk_coverage(groups: GroupTable, *, variant: TiesVariant = "ties_averaged")
     means nothing. ``ties_averaged`` is its mean over all such orders.
     """
     known = _known(groups)
+    if variant == "ties_by_order":
+        return _risk_coverage(known, variant, known.outcome[np.argsort(-known.confidence, kind="stable")])
+    return _risk_coverage(known, variant, _averaged(_blocks(known)))
+
+
+def _risk_coverage(known: _Known, variant: TiesVariant, ordered: FloatArray) -> RiskCoverage:
     coverage = np.linspace(0, 1, GRID)
     if known.nothing:
         empty = np.empty(0)
         score = _estimate("risk_coverage", f"grid_{GRID};{variant}", known, None, _RISK)
         return RiskCoverage(score, empty, empty)
-    risk = _risks(_ordered(known, variant), coverage)
-    best = _risks(np.sort(known.outcome)[::-1], coverage)
+    risk = _risks(ordered, coverage)
+    best = _risks((np.arange(known.outcome.size) < known.outcome.sum()).astype(np.float64), coverage)
     area, least = float(trapezoid(risk, coverage)), float(trapezoid(best, coverage))
     most = 1 - float(known.outcome.mean())
     value = float(np.clip(1 - (area - least) / (most - least), 0, 1)) if most - least > 1e-8 else None
@@ -105,6 +146,14 @@ class _Known:
         return not len(self.outcome)
 
 
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """Runs of each different confidence, and the acceptable ones of them, the highest confidence first."""
+
+    size: FloatArray
+    good: FloatArray
+
+
 def _known(groups: GroupTable) -> _Known:
     runs = groups.runs
     if runs is None:
@@ -122,12 +171,16 @@ def _known(groups: GroupTable) -> _Known:
     )
 
 
-def _ordered(known: _Known, variant: TiesVariant) -> FloatArray:
-    if variant == "ties_by_order":
-        return known.outcome[np.argsort(-known.confidence, kind="stable")]
-    _, block = np.unique(-known.confidence, return_inverse=True)
-    size = np.bincount(block)
-    return np.repeat(np.bincount(block, weights=known.outcome) / size, size)
+def _blocks(known: _Known) -> _Blocks:
+    # Two sorts of numbers take a quarter of the time of one that also moves the outcomes.
+    different, _, size = stretches(np.sort(known.confidence))
+    sure = np.sort(known.confidence[known.outcome == 1])
+    good = np.diff(np.searchsorted(sure, different, side="right"), prepend=0)
+    return _Blocks(size[::-1].astype(np.float64), good[::-1].astype(np.float64))
+
+
+def _averaged(blocks: _Blocks) -> FloatArray:
+    return np.repeat(blocks.good / blocks.size, blocks.size.astype(np.int64))
 
 
 def _risks(outcomes: FloatArray, coverage: FloatArray) -> FloatArray:

@@ -16,6 +16,7 @@ import numpy as np
 
 from surefoot.processors.evidence.estimate import Estimate
 from surefoot.processors.evidence.groups import FloatArray, GroupsError, GroupTable, IntArray
+from surefoot.processors.evidence.run_columns import numbered, tallied
 
 YieldVariant = Literal["task_mean", "pooled_runs"]
 PassVariant = Literal["unbiased", "unbiased_complete"]
@@ -28,12 +29,12 @@ PAPER = "Agent Reliability Needs Repeated Evidence"
 
 def pass_hat_each(n: IntArray, c: IntArray, k: int) -> FloatArray:
     """Return per group the share of its subsets of k runs in which all are acceptable; NaN where n < k."""
-    return _each(n, c, k, lambda total, good: comb(good, k) / comb(total, k))
+    return _each(n, c, k, _all_of)
 
 
 def pass_at_each(n: IntArray, c: IntArray, k: int) -> FloatArray:
     """Return per group the share of its subsets of k runs with at least one acceptable run; NaN where n < k."""
-    return _each(n, c, k, lambda total, good: (comb(total, k) - comb(total - good, k)) / comb(total, k))
+    return _each(n, c, k, _any_of)
 
 
 def outcome_yield(groups: GroupTable, *, variant: YieldVariant = "task_mean") -> Estimate:
@@ -65,12 +66,12 @@ def outcome_yield(groups: GroupTable, *, variant: YieldVariant = "task_mean") ->
 
 def pass_hat_k(groups: GroupTable, k: int, *, variant: PassVariant = "unbiased") -> Estimate:
     """Return Pass^k: the chance that k runs of a task are all acceptable."""
-    return _passes(groups, k, variant, "pass_hat_k", pass_hat_each, "mean over groups of C(c,k)/C(n,k)", TAU)
+    return _passes(groups, k, variant, "pass_hat_k", _all_of, "mean over groups of C(c,k)/C(n,k)", TAU)
 
 
 def pass_at_k(groups: GroupTable, k: int, *, variant: PassVariant = "unbiased") -> Estimate:
     """Return Pass@k: the chance that at least one of k runs of a task is acceptable."""
-    return _passes(groups, k, variant, "pass_at_k", pass_at_each, "mean over groups of 1 - C(n-c,k)/C(n,k)", CODEX)
+    return _passes(groups, k, variant, "pass_at_k", _any_of, "mean over groups of 1 - C(n-c,k)/C(n,k)", CODEX)
 
 
 def consistency_gap(groups: GroupTable, k: int, *, variant: PassVariant = "unbiased") -> Estimate:
@@ -159,31 +160,52 @@ def common_n(n: IntArray) -> int | None:
     return int(n[0]) if len(n) and bool(np.all(n == n[0])) else None
 
 
-def _each(n: IntArray, c: IntArray, k: int, share: Callable[[int, int], float]) -> FloatArray:
+def _each(n: IntArray, c: IntArray, k: int, share: Callable[[int, int, int], float]) -> FloatArray:
+    out = np.full(len(n), np.nan)
+    enough = n >= k
+    width = int(n.max(initial=0)) + 1
+    where, pairs = numbered(n[enough] * width + c[enough], width**2)
+    out[enough] = _shares(pairs // width, pairs % width, k, share)[where]
+    return out
+
+
+def _shares(n: IntArray, c: IntArray, k: int, share: Callable[[int, int, int], float]) -> FloatArray:
     # Integers of any size, divided once: exact to the last bit, and cheap because few pairs (n, c) differ.
     if k < 1:
         raise GroupsError(f"repeated success at k = {k}: k counts runs; use 1 or more")
-    out = np.full(len(n), np.nan)
-    enough = n >= k
-    if enough.any():
-        width = int(n.max()) + 1
-        pairs, where = np.unique(n[enough] * width + c[enough], return_inverse=True)
-        out[enough] = np.array([share(int(pair // width), int(pair % width)) for pair in pairs])[where]
-    return out
+    return np.array(
+        [share(total, good, k) for total, good in zip(n.tolist(), c.tolist(), strict=True)], dtype=np.float64
+    )
+
+
+def _kinds(groups: GroupTable, k: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the different (n, c) of groups with n >= k, and how many groups have each: few, however many groups."""
+    width = int(groups.n.max(initial=0)) + 1
+    pairs, times = tallied(groups.n * width + groups.c, width**2)
+    enough = pairs // width >= k
+    return pairs[enough] // width, pairs[enough] % width, times[enough]
+
+
+def _all_of(n: int, c: int, k: int) -> float:
+    return comb(c, k) / comb(n, k)
+
+
+def _any_of(n: int, c: int, k: int) -> float:
+    return (comb(n, k) - comb(n - c, k)) / comb(n, k)
 
 
 def _left_out(count: int, why: str) -> str | None:
     return f"{count} group{'s' if count > 1 else ''} left out: {why}" if count else None
 
 
-def _short(groups: GroupTable, k: int, variant: PassVariant) -> tuple[int, str | None, bool]:
-    """Return how many groups reach k, what is to be said, and whether the estimate is defined."""
-    reach, short = int((groups.n >= k).sum()), int((groups.n < k).sum())
+def _short(groups: int, reach: int, k: int, variant: PassVariant) -> tuple[str | None, bool]:
+    """Return what is to be said where ``reach`` of ``groups`` reach k, and whether the estimate is defined."""
+    short = groups - reach
     if not reach:
-        return reach, f"no group has {k} judged runs", False
+        return f"no group has {k} judged runs", False
     if short and variant == "unbiased_complete":
-        return reach, f"{short} of {len(groups)} groups have fewer than {k} judged runs: not defined for them", False
-    return reach, _left_out(short, f"fewer than {k} judged runs"), True
+        return f"{short} of {groups} groups have fewer than {k} judged runs: not defined for them", False
+    return _left_out(short, f"fewer than {k} judged runs"), True
 
 
 def _passes(
@@ -191,19 +213,21 @@ def _passes(
     k: int,
     variant: PassVariant,
     name: str,
-    each: Callable[[IntArray, IntArray, int], FloatArray],
+    share: Callable[[int, int, int], float],
     definition: str,
     source: str,
 ) -> Estimate:
-    shares = each(groups.n, groups.c, k)
-    reach, reason, defined = _short(groups, k, variant)
+    n, c, times = _kinds(groups, k)
+    shares = _shares(n, c, k, share)
+    reach = int(times.sum())
+    reason, defined = _short(len(groups), reach, k, variant)
     return Estimate(
         name=name,
         variant=variant,
-        value=float(np.nanmean(shares)) if defined else None,
+        value=float(times @ shares / reach) if defined else None,
         k=k,
         groups=reach,
-        runs=int(groups.n[groups.n >= k].sum()),
+        runs=int(times @ n),
         definition=definition,
         source=source,
         reason=reason,
@@ -211,8 +235,8 @@ def _passes(
 
 
 def _mean_where(groups: GroupTable, k: int) -> float | None:
-    enough = groups.n >= k
-    return float(np.mean(groups.c[enough] / groups.n[enough])) if enough.any() else None
+    n, c, times = _kinds(groups, k)
+    return float(times @ (c / n) / times.sum()) if len(n) else None
 
 
 def _between(

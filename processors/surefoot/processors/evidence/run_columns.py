@@ -45,6 +45,9 @@ NUMBERS = (
 )
 
 
+_TABLE = 4  # a table of so many cells a row is faster than sorting
+
+
 class GroupsError(ProcessorsError):
     """Runs or counts that do not make run groups."""
 
@@ -65,7 +68,7 @@ class Codes:
         place = np.empty(len(order) + 1, dtype=np.int64)
         place[order] = np.arange(len(order))
         place[-1] = -1
-        raw = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        raw = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
         return cls(place[raw], tuple(encoded.dictionary.take(order).to_pylist()))
 
     @classmethod
@@ -107,6 +110,32 @@ def groups_with(runs: RunTable, where: Where) -> int:
     return int(np.count_nonzero(np.bincount(runs.group[where])))
 
 
+def numbered(keys: IntArray, span: int) -> tuple[IntArray, IntArray]:
+    """Return the number of each key (0 <= key < span) among the different ones, and these, ascending."""
+    if span > _TABLE * max(len(keys), 1):
+        different, numbers = np.unique(keys, return_inverse=True)
+        return numbers.astype(np.int64), different
+    there = np.bincount(keys, minlength=span) > 0
+    return (np.cumsum(there) - 1)[keys], np.flatnonzero(there)
+
+
+def tallied(keys: IntArray, span: int) -> tuple[IntArray, IntArray]:
+    """Return the different keys (0 <= key < span), ascending, and how often each is there."""
+    if span > _TABLE * max(len(keys), 1):
+        return np.unique(keys, return_counts=True)
+    times = np.bincount(keys, minlength=span)
+    different = np.flatnonzero(times)
+    return different, times[different]
+
+
+def stretches(values: NDArray[Any]) -> tuple[NDArray[Any], IntArray, IntArray]:
+    """Return the different values of a sorted column, where each begins, and how often it is there."""
+    begins = np.ones(len(values), dtype=np.bool_)
+    np.not_equal(values[1:], values[:-1], out=begins[1:])
+    starts = np.flatnonzero(begins)
+    return values[starts], starts, np.diff(np.append(starts, len(values)))
+
+
 def column_codes(runs: pa.Table, name: str) -> Codes:
     """Return the names of a column, all unknown where there is no such column."""
     return Codes.of(runs[name]) if name in runs.column_names else Codes.unknown(runs.num_rows)
@@ -142,16 +171,13 @@ def canonical_order(runs: pa.Table, group: IntArray) -> IntArray:
 def run_table(runs: pa.Table, group: IntArray, order: IntArray) -> RunTable:
     """Return the runs in this order; ``group`` is in it already."""
     rows = runs.num_rows
+    untold, unknown = np.full(rows, -1, dtype=np.int8), np.full(rows, np.nan)
     flags = {
-        name: _filled(runs, name, pa.bool_(), pa.int8(), -1, order)
-        if name in runs.column_names
-        else np.full(rows, -1, dtype=np.int8)
+        name: _filled(runs, name, pa.bool_(), pa.int8(), -1, order) if name in runs.column_names else untold
         for name in FLAGS
     }
     numbers = {
-        name: _filled(runs, name, pa.float64(), pa.float64(), np.nan, order)
-        if name in runs.column_names
-        else np.full(rows, np.nan)
+        name: _filled(runs, name, pa.float64(), pa.float64(), np.nan, order) if name in runs.column_names else unknown
         for name in NUMBERS
     }
     actions, offsets = _actions(runs, order)

@@ -14,7 +14,7 @@ import numpy as np
 from surefoot.processors.evidence.consistency import RABANSER
 from surefoot.processors.evidence.estimate import Estimate
 from surefoot.processors.evidence.groups import FloatArray, GroupsError, GroupTable, IntArray, RunTable, Where
-from surefoot.processors.evidence.run_columns import groups_with
+from surefoot.processors.evidence.run_columns import groups_with, stretches
 
 Unit = Literal["tasks", "runs"]
 SEVERITY = {"low": 0.25, "medium": 0.5, "high": 1.0}
@@ -136,10 +136,9 @@ def _worst(groups: GroupTable, unit: Unit) -> tuple[IntArray, FloatArray, str | 
     reasons = [] if counted.any() else ["no run has a process verdict"]
     reasons += [f"{unjudged} runs left out: no process verdict"] if unjudged else []
     reasons += [f"{unclear} violations of unknown severity: taken as {UNKNOWN_SEVERITY}"] if unclear else []
-    rows = np.flatnonzero(counted) if unit == "runs" else runs.group[counted]
-    units, place = np.unique(rows, return_inverse=True)
-    worst = np.zeros(len(units))
-    np.maximum.at(worst, place, graded)
+    rows = np.flatnonzero(counted) if unit == "runs" else runs.group[counted]  # sorted either way
+    units, starts, _ = stretches(rows)
+    worst = np.maximum.reduceat(graded, starts) if len(starts) else graded
     return units, worst, "; ".join(reasons) or None
 
 

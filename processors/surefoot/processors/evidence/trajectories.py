@@ -10,42 +10,40 @@ from math import log2
 
 import numpy as np
 
-from surefoot.processors.evidence.run_columns import IntArray, RunTable
+from surefoot.processors.evidence.run_columns import IntArray, RunTable, numbered, stretches
 
 _BITS = 62  # of a number that stands for several actions
-_TABLE = 4  # a table of so many cells a row is faster than sorting
 
 
-def distinct_sequences(runs: RunTable, rows: IntArray, *, in_order: bool) -> tuple[IntArray, list[IntArray]]:
-    """Return the number of each row's trajectory, and the trajectories; without order they are sorted actions.
+def distinct_sequences(runs: RunTable, rows: IntArray) -> tuple[IntArray, list[IntArray]]:
+    """Return the number of each row's trajectory, and the trajectories.
 
     Actions are their codes + 1: 0 is one without a name.
     """
     lengths = (runs.offsets[1:] - runs.offsets[:-1])[rows]
     order = np.argsort(lengths, kind="stable")
-    found, starts = np.unique(lengths[order], return_index=True)
+    found, starts, _ = stretches(lengths[order])
     ids = np.empty(len(rows), dtype=np.int64)
     sequences: list[IntArray] = []
     for length, where in zip(found.tolist(), np.split(order, starts[1:]), strict=len(rows) > 0):
         block = runs.actions.codes[runs.offsets[rows[where]][:, None] + np.arange(length)] + 1
         numbers, first = _rows_numbered(block, len(runs.actions.names) + 1)
-        different = block[first]
-        if not in_order:  # few are left to sort
-            different.sort(axis=1)
-            alike, first = _rows_numbered(different, len(runs.actions.names) + 1)
-            numbers, different = alike[numbers], different[first]
         ids[where] = len(sequences) + numbers
-        sequences.extend(different)
+        sequences.extend(block[first])
     return ids, sequences
 
 
-def numbered(keys: IntArray, span: int) -> tuple[IntArray, IntArray]:
-    """Return the number of each key (0 <= key < span) among the different ones, and these, ascending."""
-    if span > _TABLE * max(len(keys), 1):
-        different, numbers = np.unique(keys, return_inverse=True)
-        return numbers.astype(np.int64), different
-    there = np.bincount(keys, minlength=span) > 0
-    return (np.cumsum(there) - 1)[keys], np.flatnonzero(there)
+def without_order(sequences: list[IntArray]) -> tuple[IntArray, list[IntArray]]:
+    """Return for each trajectory which of the returned ones has the same actions, in whatever order."""
+    kept: dict[bytes, int] = {}
+    different: list[IntArray] = []
+    numbers = np.empty(len(sequences), dtype=np.int64)
+    for place, actions in enumerate(sequences):
+        alike = np.sort(actions)
+        numbers[place] = kept.setdefault(alike.tobytes(), len(different))
+        if numbers[place] == len(different):
+            different.append(alike)
+    return numbers, different
 
 
 def _rows_numbered(block: IntArray, actions: int) -> tuple[IntArray, IntArray]:

@@ -14,6 +14,7 @@ import numpy as np
 from surefoot.processors.evidence.estimate import Estimate
 from surefoot.processors.evidence.groups import FloatArray, GroupTable, IntArray
 from surefoot.processors.evidence.repeated import PAPER, common_n
+from surefoot.processors.evidence.run_columns import numbered
 
 ICC_SOURCE = "Shrout and Fleiss 1979, ICC(1); unequal n after Snedecor and Cochran"
 
@@ -118,8 +119,9 @@ def _repetition_means(groups: GroupTable) -> FloatArray | None:
     kept = (verdict >= 0) & groups.runs.counted
     if not kept.any() or bool(np.isnan(number[kept]).any()):
         return None
-    place, repetition = groups.runs.group[kept], np.unique(number[kept], return_inverse=True)[1]
-    times = int(repetition.max()) + 1
+    place, whole = groups.runs.group[kept], number[kept].astype(np.int64)
+    repetition, different = numbered(whole - whole.min(), int(whole.max() - whole.min()) + 1)
+    times = len(different)
     if times < 2 or len(place) != len(groups) * times:
         return None
     if bool(np.any(np.diff(place * times + repetition) == 0)):  # runs stand by group and repetition

@@ -55,7 +55,7 @@ validity:
   grader_and_version: ledger-check 7
   outcome_equivalence_rule: same ledger balance
   expires: 2026-12-31
-minimum_evidence: {groups: 30, runs: 90, k: 3, verdict_coverage: 0.95}
+minimum_evidence: {groups: 30, runs: 90, k: 3, verdict_coverage: 0.95, cited_runs: false}
 joint_rule:
   rule: all
   multiplicity: intersection_union

@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from surefoot.cli.output import JSON_OPTION, console, number, print_json
+from surefoot.cli.output import JSON_OPTION, console, lasting, number, print_json
 
 if TYPE_CHECKING:
     from surefoot.processors.boundary.check import Decision
@@ -137,14 +137,8 @@ def _missing(missing: Missing | None) -> str:
     if missing.groups is None:
         return missing.reason or ""
     cost = "" if missing.cost_usd is None else f", {missing.cost_usd:,.2f} USD in all"
-    time_ = "" if missing.seconds is None else f", {_lasting(missing.seconds)} one after the other"
+    time_ = "" if missing.seconds is None else f", {lasting(missing.seconds)} one after the other"
     return f"{missing.groups:,} more groups, {missing.total_groups:,} in all{cost}{time_}, if the rate stays"
-
-
-def _lasting(seconds: float) -> str:
-    if seconds < 7200:
-        return f"{seconds / 60:,.0f} min"
-    return f"{seconds / 3600:,.0f} h"
 
 
 def _markdown(decision: Decision) -> str:

@@ -220,6 +220,8 @@ def _print_report(found: list[ClassReport]) -> None:
         out.print(f"[bold]{one.task_class or 'no task class'}[/bold], grader {name} ({one.kind or 'of unknown kind'})")
         against = ", ".join(f"{times} by {who}" for who, times in one.against.items()) or "none"
         unresolved = f"{one.grader_unresolved} unresolved by the grader, {one.rates.unresolved} by adjudication"
+        if one.disputed:
+            unresolved += f", {one.disputed} of them because auditors disagree"
         out.print(f"{one.graded:,} runs graded, {one.audit.groups:,} groups; adjudicated {against}; {unresolved}")
         table = Table(box=None, pad_edge=False, header_style="bold")
         for title in ("", "value", "interval", "method", "n"):
@@ -259,7 +261,10 @@ def _cells(estimate: Estimate) -> tuple[str, str, str, str, Text]:
 
 
 def _as_data(one: ClassReport) -> dict[str, Any]:
-    data = {name: getattr(one, name) for name in ("task_class", "grader", "version", "kind", "graded", "against", "k")}
+    data = {
+        name: getattr(one, name)
+        for name in ("task_class", "grader", "version", "kind", "graded", "disputed", "against", "k")
+    }
     data |= {"groups": one.audit.groups, "unresolved": one.rates.unresolved, "audited": one.rates.audited}
     data |= {"grader_unresolved": one.grader_unresolved, "graded_yield": one.graded_yield}
     data |= {"smallest_budget": one.grader_error.smallest_budget}

@@ -223,11 +223,12 @@ def test_an_error_budget_never_widens() -> None:
     assert decide(profile(GOOD), actions=(open_,), allowed_mode="checkpoint").cleared
 
 
-def test_a_review_that_is_due_is_told() -> None:
-    late = date(2026, 12, 1)
-    (first, *_) = decide(profile(GOOD, review_date="2026-11-30"), late).notes
-    assert first == "the profile's review was due on 2026-11-30: ops should renew it"
-    assert not any("review" in note for note in decide(profile(GOOD), late).notes)
+def test_a_review_that_is_due_clears_nothing() -> None:
+    made = profile(GOOD, review_date="2026-11-30")
+    assert decide(made, date(2026, 11, 30)).cleared
+    (reason,) = decide(made, date(2026, 12, 1)).reasons
+    assert (reason.code, reason.mode) == ("expired", "human_approval")
+    assert reason.what == "the profile's review was due on 2026-11-30: ops has to renew it"
 
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
@@ -256,6 +257,9 @@ def test_a_mistake_in_a_boundary_is_told(what: str) -> None:
 
 def test_more_error_than_bonferroni_allows_is_refused() -> None:
     rule = boundary().model_dump(mode="json")["joint_rule"] | {"multiplicity": "bonferroni"}
-    gates = [{**YIELD, "confidence": 0.96}, {**YIELD, "name": "again", "confidence": 0.96}]
+    gates = [
+        {**YIELD, "confidence": 0.96},
+        {"indicator": "consistent_wrong_rate", "comparison": "<=", "bound": 0.1, "confidence": 0.96},
+    ]
     with pytest.raises(FileError, match=r"add up to 0\.080000, more than the joint rule's 0\.050000"):
         boundary(joint_rule=rule, gates=gates)

@@ -136,3 +136,72 @@ def test_a_gate_that_cannot_fail_is_refused(gate: dict[str, Any]) -> None:
 def test_counts_that_nobody_can_have_are_refused() -> None:
     with pytest.raises(FileError, match="groups"):
         profile([count(3, 3, 10**12)])
+
+
+def test_counts_that_cite_no_run_are_accepted_in_so_many_words_only() -> None:
+    made = profile(GOOD)
+    asked = {"groups": 30, "runs": 90, "k": 3, "verdict_coverage": 0.95}
+    decision = decide(made, minimum_evidence=asked)
+    assert [(reason.code, reason.mode) for reason in decision.reasons] == [("evidence", "human_approval")]
+    assert "the counts are a publication's (a test)" in reasons(decision)
+    assert decide(changed(made, run_ids_sha256="sha256:0"), minimum_evidence=asked).cleared
+    accepted = decide(made, minimum_evidence={**asked, "cited_runs": False})
+    assert accepted.cleared
+    assert "no run is cited" in accepted.notes[0]
+
+
+def test_tasks_that_were_not_tried_again_after_they_failed_are_not_forgotten() -> None:
+    gates = [WRONG, {"indicator": "strict_repeated_success_at_k", "comparison": ">=", "bound": 0.95}]
+    abandoned = profile([count(3, 3, 400), count(1, 0, 40)])
+    decision = decide(abandoned, gates=gates)
+    assert [gate.status for gate in decision.gates] == ["failed", "failed"]
+    assert any(note.startswith("80 attempts are not there") for note in decision.notes)
+    # Those that somebody stopped, or the infrastructure, are counted as such and held against nobody.
+    tally = abandoned.evidence.tally.model_copy(update={"excluded": 50, "infrastructure": 30})
+    told = decide(changed(abandoned, tally=tally), gates=gates)
+    assert [gate.status for gate in told.gates] == ["cleared", "cleared"]
+
+
+def test_a_run_of_tomorrow_is_a_wrong_clock() -> None:
+    made = changed(profile(GOOD), last_run="2026-10-02T00:00:00+00:00")
+    assert "the last run ended on 2026-10-02, and today is 2026-10-01" in reasons(decide(made))
+    assert check_boundary(made, boundary(), date(2026, 10, 2)).cleared
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"gates": [{**YIELD, "comparison": "<="}]}, 'write ">="'),
+        ({"gates": [{**WRONG, "comparison": ">="}]}, 'write "<="'),
+        ({"gates": [YIELD, {**YIELD, "bound": 0.5}]}, "gates 1 and 2 are both about outcome_yield"),
+        (
+            {"validity": {**boundary().validity.model_dump(mode="json"), "expires": "2026-08-31"}},
+            "before it is declared",
+        ),
+        (
+            {"joint_rule": {"rule": "all", "purpose": "x", "declared": "2026-09-01"}},
+            "multiplicity: the field is missing",
+        ),
+        ({"gate": []}, "did you mean gates"),
+    ],
+    ids=["a floor as ceiling", "a ceiling as floor", "twice", "never valid", "no multiplicity", "unknown field"],
+)
+def test_a_boundary_that_contradicts_itself_is_refused(changes: dict[str, Any], expected: str) -> None:
+    with pytest.raises(FileError, match=expected):
+        boundary(**changes)
+
+
+def test_every_reason_for_a_gate_says_what_was_seen_and_of_how_many() -> None:
+    (reason,) = decide(profile([count(3, 3, 30)]), gates=[YIELD]).reasons
+    assert reason.what.endswith("is not >= 0.95 (observed 1.000000, n = 30 groups, 90 runs)")
+
+
+ANSWERS = {"deterministic_check": "verify", "replay": "verify", "checkpoint": "verify", "refuse": "refuse"}
+
+
+@pytest.mark.parametrize("mode", [*ANSWERS, "human_approval"])
+def test_every_answer_can_be_reached(mode: str) -> None:
+    bad = profile([count(3, 3, 90), count(3, 0, 10, True)])
+    decision = decide(bad, gates=[{**YIELD, "if_failed": mode}])
+    assert (decision.mode, decision.answer) == (mode, ANSWERS.get(mode, "ask a human"))
+    assert decide(profile(GOOD)).answer == "proceed"

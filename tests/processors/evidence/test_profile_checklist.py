@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import pytest
 
 from support.profiles import count, profile
 from surefoot.processors.evidence.checklist import verify
-from surefoot.processors.evidence.profile import Evidence, Profile, Spread, sealed
+from surefoot.processors.evidence.profile import Evidence, ListedGroup, Profile, Spread, sealed
+from surefoot.processors.evidence.suspects import suspects
 
 GOOD = [count(3, 3, 99), count(3, 0, 1, True)]
 
@@ -133,3 +135,65 @@ def test_strata_without_a_consequence_class_are_no() -> None:
 def test_drift_triggers_name_what_may_change(triggers: Any, expected: str) -> None:
     found = answers(profile(GOOD, change_control={"drift_triggers": triggers}))
     assert found["Model, prompt, tool or schema changes trigger review."] == expected
+
+
+def forged(made: Profile, **parts: Any) -> str:
+    """What is said of a profile with these parts and with a hash that fits."""
+    kept = {name: getattr(made, name) for name in Profile.model_fields if name != "content_hash"}
+    items = {item.question: item for item in verify(sealed(kept | parts))}
+    assert items["The profile is as it was built."].answer == "yes"
+    item = items["Its numbers follow from its counts."]
+    return f"{item.answer}: {item.why}"
+
+
+def test_an_edited_stratum_and_an_edited_sample_size_are_found() -> None:
+    counts = [*GOOD, count(3, 3, 20, consequence_class="irreversible")]
+    made = profile(counts, task_population={"task_class": "reconcile"})
+    assert "those of 2 strata" in forged(made)
+    first, *others = made.strata
+    better = first.indicators.outcome_yield.model_copy(update={"value": 0.5})
+    edited = first.model_copy(update={"indicators": first.indicators.model_copy(update={"outcome_yield": better})})
+    assert forged(made, strata=[edited, *others]).startswith("no: not what the counts give: outcome_yield of reconcile")
+    assert "the strata" in forged(made, strata=others)
+    many = made.indicators.outcome_yield.model_copy(update={"groups": 9999})
+    assert "outcome_yield" in forged(made, indicators=made.indicators.model_copy(update={"outcome_yield": many}))
+    assert "it tells 7 groups" in forged(made, evidence=made.evidence.model_copy(update={"groups": 7}))
+
+
+def test_listed_runs_must_be_the_cited_and_the_counted_ones() -> None:
+    made = profile([count(3, 3, 1), count(3, 1, 1)])
+    ids = [["a", "b", "c"], ["d", "e", "f"]]
+    text = "".join(f"{one}\n" for one in "abcdef")
+    listed = [
+        ListedGroup(group_id=one[0], task_id=one[0], stratum=0, outcomes=said, run_ids=one)
+        for one, said in zip(ids, ["111", "010"], strict=True)
+    ]
+    cited = {"run_ids_sha256": f"sha256:{hashlib.sha256(text.encode()).hexdigest()}", "listed_groups": listed}
+    assert forged(made, evidence=made.evidence.model_copy(update=cited)).startswith("yes")
+    better = [listed[0], listed[1].model_copy(update={"outcomes": "111"})]
+    assert "listed outcomes" in forged(
+        made, evidence=made.evidence.model_copy(update=cited | {"listed_groups": better})
+    )
+    other = [listed[0], listed[1].model_copy(update={"run_ids": ["x", "y", "z"]})]
+    assert "listed run ids" in forged(made, evidence=made.evidence.model_copy(update=cited | {"listed_groups": other}))
+
+
+def test_production_is_recognised_by_more_than_its_name() -> None:
+    made = profile(GOOD)
+    tally = made.evidence.tally.model_copy(update={"production": 300})
+    live = with_evidence(made, tally=tally, tool_effects={"write": 3}, environments={"prod-eu": 300})
+    found = answers(live)
+    assert found["Repeated effects are simulated or withheld."] == "no"
+    assert found["The task population maps to real production work."] == "yes"
+
+
+def test_tasks_to_look_at_first() -> None:
+    made = profile([count(3, 3, 200), count(3, 0, 2, True), count(3, 1, 1), count(3, 2, 5)])
+    listed = [
+        ListedGroup(group_id=name, task_id=name, stratum=0, outcomes=said, run_ids=[])
+        for name, said in (("w", "000"), ("x", "010"), ("y", "110"), ("z", "???"))
+    ]
+    found = suspects(with_evidence(made, listed_groups=listed))
+    assert [one.task_id for one in found.groups] == ["w", "x"]
+    assert found.total == 3
+    assert suspects(profile([count(3, 3, 9)])).total == 0

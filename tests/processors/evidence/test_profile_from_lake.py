@@ -218,3 +218,19 @@ def test_runs_that_were_done_again_are_counted(tables: Tables) -> None:
 def test_which_environments_are_production(tables: Tables, environment: str, production: int) -> None:
     hold(tables, three("a", "ppp", environment=environment))
     assert built(tables).evidence.tally.production == production
+
+
+def test_a_group_that_still_runs_is_told_and_clears_nothing(tables: Tables) -> None:
+    runs, told = three("a", "pp-")
+    runs[2] |= {"outcome": "running", "ended_us": None}
+    others = [three(f"t{number}", "ppp") for number in range(40)]
+    elsewhere = run("x", "x", 0, run_group="other", outcome="running", ended_us=None)
+    ahead = run("y", "y", 0, ended_us=(NOW + 3 * 86_400) * SECOND)
+    hold(tables, (runs, told), *others, ([elsewhere, ahead], []))
+    made = built(tables, where={"run_group": "r1"}, versions={"model": "m-1"})
+    assert made.evidence.left_out == {"still running": 1, "ended after the day of the build: a clock is wrong": 1}
+    asked = boundary(gates=[{"indicator": "outcome_yield", "comparison": ">=", "bound": 0.5}])
+    assert any(
+        "1 of the selected runs were still running" in one.what for one in check_boundary(made, asked, TODAY).reasons
+    )
+    assert built(tables, where={"run_group": "r1"}, until=TODAY.isoformat()).evidence.left_out == {"still running": 1}

@@ -100,7 +100,7 @@ def check_boundary(profile: Profile, boundary: Boundary, today: date, actions: S
         gates=gates,
         joint_rule=_joint(boundary),
         claim=claim(profile, boundary.allowed_mode),
-        notes=[*_notes(profile, today), *remarks(profile, boundary)],
+        notes=remarks(profile, boundary),
     )
 
 
@@ -110,13 +110,16 @@ def _about_the_profile(profile: Profile, boundary: Boundary, today: date) -> lis
         found.append(Reason("expired", f"the boundary expired on {boundary.validity.expires}", mode))
     if today < boundary.joint_rule.declared:
         found.append(Reason("expired", f"the boundary is declared only from {boundary.joint_rule.declared}", mode))
+    if today > profile.review_date:
+        what = f"the profile's review was due on {profile.review_date}: {profile.owner} has to renew it"
+        found.append(Reason("expired", what, mode))
     began = profile.evidence.first_run
     if began is not None and began[:10] < boundary.joint_rule.declared.isoformat():
         what = (
             f"the joint rule was declared on {boundary.joint_rule.declared}, after the first run began ({began[:10]})"
         )
         found.append(Reason("declared_late", what, mode))
-    found += [Reason(code, what, mode) for code, what in unsound(profile, boundary)]
+    found += [Reason(code, what, mode) for code, what in unsound(profile, boundary, today)]
     found += [
         Reason("revoked", f"{one.field}: the boundary says {shown(one.before)}, the profile {shown(one.after)}", mode)
         for one in differences_from(boundary.validity, profile)
@@ -155,11 +158,13 @@ def _about_the_evidence(profile: Profile, boundary: Boundary) -> list[Reason]:
 def _about_the_gates(gates: list[GateResult]) -> list[Reason]:
     found = []
     for gate in gates:
+        seen = "nothing observed" if gate.observed is None else f"observed {gate.observed:.6f}"
+        sample = f"({seen}, n = {gate.groups:,} groups, {gate.runs:,} runs)"
         if gate.status == "failed":
-            what = f"{gate.name}: bound {gate.bound:.6f} is not {gate.comparison} {gate.required:g}"
+            what = f"{gate.name}: bound {gate.bound:.6f} is not {gate.comparison} {gate.required:g} {sample}"
             found.append(Reason("gate", what, gate.if_failed))
         elif gate.status == "undefined":
-            found.append(Reason("gate", f"{gate.name}: undefined, {gate.why}", gate.if_failed))
+            found.append(Reason("gate", f"{gate.name}: undefined, {gate.why} {sample}", gate.if_failed))
     reproducing = [gate for gate in gates if gate.reproduction_only]
     if reproducing:
         what = ", ".join(f"{gate.name} ({gate.method})" for gate in reproducing)
@@ -187,9 +192,3 @@ def _joint(boundary: Boundary) -> str:
     how = "Bonferroni" if rule.multiplicity == "bonferroni" else "intersection-union"
     each = f"one-sided {needs.per_gate:.6f} each (z {needs.z:.6f})"
     return f"all of {number} gates, {how} at {rule.confidence:g}, {each}; for {rule.purpose}; declared {rule.declared}"
-
-
-def _notes(profile: Profile, today: date) -> list[str]:
-    if today <= profile.review_date:
-        return []
-    return [f"the profile's review was due on {profile.review_date}: {profile.owner} should renew it"]

@@ -6,8 +6,21 @@ was not recorded is said, not left out.
 
 from __future__ import annotations
 
+import unicodedata
+from typing import Final
+
 from surefoot.processors.evidence.profile import Profile
 from surefoot.processors.evidence.template import Mode
+
+_NAMED: Final = 5  # of a list; a sentence of a hundred task classes says nothing
+
+
+def visible(text: str) -> str:
+    """Characters that nobody sees as their codes: one that turns the direction of writing turns .977 into 779."""
+    return "".join(
+        one if one in "\n\t" or unicodedata.category(one) not in {"Cc", "Cf", "Zl", "Zp"} else f"\\u{ord(one):04x}"
+        for one in text
+    )
 
 
 def claim(profile: Profile, mode: Mode) -> str:
@@ -20,7 +33,7 @@ def claim(profile: Profile, mode: Mode) -> str:
         ("autonomous_coverage", "and autonomous coverage is"),
     )
     numbers = ", ".join(f"{words} {_number(profile, name)}" for name, words in parts)
-    return f"For {_subject(profile)} and the policy {mode}, {numbers}."
+    return visible(f"For {_subject(profile)} and the policy {mode}, {numbers}.")
 
 
 def _subject(profile: Profile) -> str:
@@ -37,7 +50,11 @@ def _words(value: str | list[str] | dict[str, str] | None, otherwise: str) -> st
         return otherwise
     if isinstance(value, dict):
         return ", ".join(f"{key} {item}" for key, item in value.items())
-    return value if isinstance(value, str) else " and ".join(value)
+    if isinstance(value, str):
+        return value
+    if len(value) > _NAMED + 1:
+        return f"{', '.join(value[:_NAMED])} and {len(value) - _NAMED} more"
+    return " and ".join(value)
 
 
 def _number(profile: Profile, name: str) -> str:

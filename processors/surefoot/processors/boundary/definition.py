@@ -32,6 +32,14 @@ LADDER: Final[tuple[Mode, ...]] = (
 # Publications round z: 2.128 for 2.12805 makes three tails .0500055.
 _ROUNDED: Final = 1e-4
 
+# What has to be rare; of every other indicator there has to be much.
+BAD: Final = frozenset(
+    {
+        *("mixed_outcome_rate", "consistent_wrong_rate", "non_equivalent_repeated_failure_rate"),
+        *("grader_false_accept_rate", "grader_false_reject_rate"),
+    }
+)
+
 Share = Annotated[float, Field(ge=0, le=1)]
 Level = Annotated[float, Field(gt=0.5, lt=1)]
 
@@ -55,6 +63,10 @@ class Gate(Part):
             raise refusal(
                 f"there is no indicator {self.indicator!r}", suggestion(self.indicator, INDICATORS), "indicator"
             )
+        wanted = "<=" if self.indicator in BAD else ">="
+        if self.comparison != wanted:
+            what = f"{self.indicator} {self.comparison} {self.bound:g} is cleared by what is bad"
+            raise refusal(what, f'write "{wanted}"', "comparison")
         if self.method is not None and self.method not in METHODS:
             raise refusal(f"there is no method {self.method!r}", suggestion(self.method, METHODS), "method")
         if self.bound == (0 if self.comparison == ">=" else 1):
@@ -89,6 +101,7 @@ class MinimumEvidence(Part):
     k: Annotated[int, Field(ge=1)]
     verdict_coverage: Share  # judged runs / runs that are to be judged
     grader_error_share: Share = ERROR_SHARE  # of each gate's budget that the grader's own error may be
+    cited_runs: bool = True  # false accepts counts of which nobody can see the runs: a publication's
 
 
 class Validity(Part):
@@ -115,6 +128,19 @@ class Boundary(Part):
     joint_rule: JointRule
     gates: Annotated[list[Gate], Field(min_length=1)]
     slos: list[Word] = Field(default_factory=list)  # whose error-budget policies may lower the mode
+
+    @model_validator(mode="after")
+    def _can_be_cleared(self) -> Self:
+        if self.validity.expires < self.joint_rule.declared:
+            raise refusal("it expires before it is declared", "correct one of the two days", "validity")
+        seen: dict[tuple[str, str], int] = {}
+        for place, gate in enumerate(self.gates, 1):
+            key = gate.indicator, repr(sorted(gate.stratum.items()))
+            if key in seen:
+                what = f"gates {seen[key]} and {place} are both about {gate.indicator} of the same groups"
+                raise refusal(what, "keep the stricter one", "gates")
+            seen[key] = place
+        return self
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

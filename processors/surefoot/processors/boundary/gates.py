@@ -7,8 +7,10 @@ reproduces a publication.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
+
+import numpy as np
 
 from surefoot.processors.boundary.definition import Boundary, Gate, confidence_of
 from surefoot.processors.evidence.estimate import Estimate, Interval, Sides
@@ -77,7 +79,7 @@ def check_gate(gate: Gate, boundary: Boundary, profile: Profile) -> GateResult:
             gate, boundary, confidence, f"{why}: select k runs a group, or declare their number as k", found
         )
     sides: Sides = "lower" if gate.comparison == ">=" else "upper"
-    counted = as_judged.carefully(gate.indicator, sides)
+    counted = _with_absent(as_judged, profile).carefully(gate.indicator, sides)
     if gate.indicator in GRADER_RATES:
         interval = _grader_interval(gate, profile, sides, confidence)
     else:
@@ -88,6 +90,26 @@ def check_gate(gate: Gate, boundary: Boundary, profile: Profile) -> GateResult:
     unplanned = carries_error(profile.grader, gate.indicator) or interval.unit == "block"
     price = None if unplanned else _price(profile)
     return _result(gate, boundary, confidence, found, interval, counted, price)
+
+
+def absent_attempts(profile: Profile) -> int:
+    """Attempts that groups lack of the protocol's k, less those that are known to have ended without being judged.
+
+    A task that failed once and was not tried again has no Pass^k and no class: left out, it would only help.
+    """
+    k, tally = profile.repeat_protocol.k.value, profile.evidence.tally
+    rows = [row for stratum in profile.evidence.counts for row in stratum.outcomes]
+    lacking = sum(max(0, k - row.n - row.missing) * row.groups for row in rows)
+    return max(0, lacking - tally.infrastructure - tally.excluded)
+
+
+def _with_absent(counted: Counted, profile: Profile) -> Counted:
+    """What nobody ran is like what nobody judged: it counts as what makes the bound worse. Not in production."""
+    if counted.descriptive or not absent_attempts(profile):
+        return counted
+    groups = counted.groups
+    missing = np.maximum(groups.missing, counted.k - groups.n)
+    return replace(counted, groups=replace(groups, missing=missing))
 
 
 def _grader_interval(gate: Gate, profile: Profile, sides: Sides, confidence: float) -> Interval | None:

@@ -2,28 +2,37 @@
 
 Rule: a bound is about the runs that it was computed from. So those must be of the declared population, of versions that
 were recorded, repeated as the protocol says, judged as far as the boundary asks, and the file's own numbers must follow
-from its counts. What cannot be checked because nobody recorded it does not pass for runs of the lake; counts from a
-publication cite no runs, and a note says so.
+from its counts. What cannot be checked because nobody recorded it does not pass: nor do counts that cite no runs,
+unless the boundary accepts them in so many words, and then a note says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 from surefoot.processors.boundary.definition import Boundary
-from surefoot.processors.evidence.checklist import follows_from_counts
-from surefoot.processors.evidence.profile import Profile, is_intact
+from surefoot.processors.boundary.gates import absent_attempts
+from surefoot.processors.evidence.integrity import not_from_counts, other_sample
+from surefoot.processors.evidence.profile import STILL_RUNNING, Profile, is_intact
 from surefoot.processors.evidence.template import Dimension
 
 _DECLARED: tuple[Dimension, ...] = ("task_class", "consequence_class")
 _REPEATED_FAILURES = ("consistent_wrong_rate", "non_equivalent_repeated_failure_rate")
 
 
-def unsound(profile: Profile, boundary: Boundary) -> Iterator[tuple[str, str]]:
+def unsound(profile: Profile, boundary: Boundary, today: date) -> Iterator[tuple[str, str]]:
     """Reasons, each with its code."""
     yield from _edited(profile)
     yield from _population(profile)
+    yield from _unfinished(profile, today)
     evidence = profile.evidence
+    if evidence.run_ids_sha256 is None and boundary.minimum_evidence.cited_runs:
+        source = (
+            f"the counts are a publication's ({evidence.publication})" if evidence.publication else "no run is cited"
+        )
+        remedy = "measure it yourself, or accept that with `minimum_evidence.cited_runs: false`"
+        yield "evidence", f"minimum evidence: {source}, and there is no run that anybody could check; {remedy}"
     if evidence.source == "lake" and not evidence.versions:
         yield "evidence", "the runs recorded no versions, so that a change of one would not be seen"
     if evidence.tally.same_number:
@@ -36,7 +45,7 @@ def remarks(profile: Profile, boundary: Boundary) -> list[str]:
     """What a reader of the decision has to know, although it decides nothing."""
     evidence, tally = profile.evidence, profile.evidence.tally
     found = []
-    if evidence.source == "published":
+    if evidence.run_ids_sha256 is None:
         found.append(f"the counts are a publication's ({evidence.publication}): no run is cited that could be checked")
     if tally.infrastructure or tally.excluded:
         found.append(
@@ -46,6 +55,11 @@ def remarks(profile: Profile, boundary: Boundary) -> list[str]:
     missing = sum(row.missing * row.groups for stratum in evidence.counts for row in stratum.outcomes)
     if missing and not tally.production:
         found.append(f"{missing} runs without a verdict count as what makes each bound worse")
+    if (absent := absent_attempts(profile)) and not tally.production:
+        found.append(
+            f"{absent} attempts are not there: groups have fewer than the protocol's k, and each that is absent "
+            "counts as what makes a bound worse"
+        )
     attempts = {row.n + row.missing for stratum in evidence.counts for row in stratum.outcomes}
     if len(attempts) > 1:
         found.append(
@@ -59,18 +73,25 @@ def remarks(profile: Profile, boundary: Boundary) -> list[str]:
     return found
 
 
+def _unfinished(profile: Profile, today: date) -> Iterator[tuple[str, str]]:
+    evidence = profile.evidence
+    running = evidence.left_out.get(STILL_RUNNING, 0)
+    if running and not evidence.tally.production:
+        what = f"{running} of the selected runs were still running when it was built"
+        yield "evidence", f"{what}, and the slow ones are not like the others: build it again when they have ended"
+    ended = evidence.last_run
+    if ended is not None and ended[:10] > today.isoformat():
+        yield "evidence", f"the last run ended on {ended[:10]}, and today is {today}: one of the two clocks is wrong"
+
+
 def _edited(profile: Profile) -> Iterator[tuple[str, str]]:
     if not is_intact(profile):
         yield "edited", "the profile was edited after it was built: its content hash does not fit"
         return
-    rows = [row for stratum in profile.evidence.counts for row in stratum.outcomes]
-    tally = profile.evidence.tally
-    told = (profile.evidence.groups, tally.judged)
-    counted = (sum(row.groups for row in rows), sum(row.n * row.groups for row in rows))
-    if told != counted:
-        yield "edited", f"it tells {told[0]} groups and {told[1]} judged runs, its counts {counted[0]} and {counted[1]}"
-    elif not follows_from_counts(profile):
-        yield "edited", "its numbers do not follow from its counts: see `surefoot profile verify`"
+    if sample := other_sample(profile):
+        yield "edited", sample
+    elif wrong := not_from_counts(profile):
+        yield "edited", f"its numbers do not follow from its counts: {', '.join(wrong)}"
 
 
 def _population(profile: Profile) -> Iterator[tuple[str, str]]:

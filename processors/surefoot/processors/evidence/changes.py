@@ -59,6 +59,8 @@ class Changes:
 def changes(before: Profile, after: Profile) -> Changes:
     """Everything that differs. That intervals meet is no proof that nothing changed; compare paired runs for that."""
     other = [
+        *_values("profile_id", before.profile_id, after.profile_id),
+        *_values("version", before.version, after.version),
         *_values("owner", before.owner, after.owner),
         *_values("review_date", before.review_date, after.review_date),
         *between("repeat_protocol", before.repeat_protocol, after.repeat_protocol),

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isclose
 from typing import Any, Final, Literal
 
 from surefoot.processors.evidence.changes import shown
 from surefoot.processors.evidence.classes import class_counts
-from surefoot.processors.evidence.grading.propagation import indicators_behind
+from surefoot.processors.evidence.integrity import not_from_counts
 from surefoot.processors.evidence.measure import Counted
-from surefoot.processors.evidence.profile import INDICATORS, Indicators, Profile, is_intact
+from surefoot.processors.evidence.profile import INDICATORS, Profile, is_intact
 
 Answer = Literal["yes", "no", "not recorded"]
 Told = tuple[Answer, str]
@@ -30,7 +29,6 @@ _MEASURED: Final = (
     "consistent_wrong_rate",
     "non_equivalent_repeated_failure_rate",
 )
-_SAME: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,43 +54,18 @@ def _hash(profile: Profile) -> Told:
     return "no", "the file was edited after it was built: build it again from its spec"
 
 
-def follows_from_counts(profile: Profile) -> bool:
-    """Whether the numbers that a profile tells are those that its counts give."""
-    return _recomputed(profile)[0] == "yes"
-
-
 def _recomputed(profile: Profile) -> Told:
-    k = profile.repeat_protocol.k.value
-    level = profile.repeat_protocol.confidence_level
-    whole = indicators_behind(Counted.of(profile.evidence, k), profile.grader, level)
-    wrong = [
-        name for name in INDICATORS if not _agree(getattr(whole, name).value, getattr(profile.indicators, name).value)
-    ]
-    wrong += [f"interval of {name}" for name in whole.confidence_intervals if not _same_bounds(whole, profile, name)]
-    if wrong:
+    if wrong := not_from_counts(profile):
         return "no", f"not what the counts give: {', '.join(wrong)}"
-    return "yes", f"{len(INDICATORS)} indicators and {len(whole.confidence_intervals)} intervals computed again"
-
-
-def _value(found: Indicators, name: str) -> float | None:
-    value: float | None = getattr(found, name).value
-    return value
-
-
-def _agree(one: float | None, other: float | None) -> bool:
-    return one is other or (one is not None and other is not None and isclose(one, other, abs_tol=_SAME))
-
-
-def _same_bounds(whole: Indicators, profile: Profile, name: str) -> bool:
-    mine, written = whole.confidence_intervals[name], profile.indicators.confidence_intervals.get(name, [])
-    return len(mine) == len(written) and all(
-        a.method == b.method and _agree(a.low, b.low) and _agree(a.high, b.high)
-        for a, b in zip(mine, written, strict=True)
-    )
+    intervals = len(profile.indicators.confidence_intervals)
+    strata = f", and those of {len(profile.strata)} strata" if len(profile.strata) > 1 else ""
+    return "yes", f"{len(INDICATORS)} indicators and {intervals} intervals computed again{strata}"
 
 
 def _maps_to_production(profile: Profile) -> Told:
-    found = profile.evidence.production_runs
+    found, production = profile.evidence.production_runs, profile.evidence.tally.production
+    if production:
+        return "yes", f"{production} of the runs are production's own"
     if not found:
         return "not recorded", "no production run of these task classes was in the lake"
     absent = [name for name, runs in found.items() if not runs]
@@ -136,6 +109,9 @@ def _separate(profile: Profile) -> Told:
 
 def _agreement(profile: Profile) -> Told:
     grader = profile.grader
+    undefined = [name for name, value in grader.agreement.items() if name.startswith("agreement") and value is None]
+    if undefined:
+        return "no", f"{', '.join(undefined)} is undefined: {'; '.join(grader.reasons)}"
     if grader.agreement:
         return "yes", ", ".join(f"{name} {value}" for name, value in grader.agreement.items())
     return "not recorded", "; ".join(grader.reasons)
@@ -235,9 +211,8 @@ def _effects(profile: Profile) -> Told:
         return "not recorded", f"{effects['unknown']} tool calls did not record their effect"
     if not acting:
         return "yes", "no run wrote anything"
-    live = (profile.evidence.environments or {}).get("production", 0)
-    if live:
-        return "no", f"{acting} tool calls wrote, and {live} runs were in production"
+    if live := profile.evidence.tally.production or (profile.evidence.environments or {}).get("production", 0):
+        return "no", f"{acting} tool calls wrote, and {live} runs were production's"
     return _written(protocol.state_fixture, "repeat_protocol.state_fixture", f"{acting} tool calls wrote into it: ")
 
 

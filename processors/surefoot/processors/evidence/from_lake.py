@@ -28,6 +28,7 @@ from surefoot.processors.evidence.production import block_names, with_blocks
 from surefoot.processors.evidence.profile import Evidence, GraderError, GraderUse, Profile, Spread, Tally
 from surefoot.processors.evidence.reading import Reading, read_groups
 from surefoot.processors.evidence.template import BlockUnit, RepeatProtocol, Selection, Spec
+from surefoot.processors.evidence.unfinished import unfinished
 from surefoot.processors.lake import Lake
 
 _TABLES: Final = ("runs", "tool_calls", "verdicts")
@@ -165,7 +166,7 @@ def _evidence(
         last_run=None if ended is None else ended.isoformat(),
         groups=len(groups),
         tally=_tally(chosen, live, sum(number for _, _, kind, number in process if kind == "executable")),
-        left_out=dict(chosen.reading.left_out),
+        left_out={**chosen.reading.left_out, **_waiting(connection, spec.select, days)},
         run_ids_sha256=_hash(runs),
         table_versions=table_versions,
         versions=chosen.versions,
@@ -181,6 +182,14 @@ def _evidence(
         listed_groups=listed_groups(groups, dimensions),
         block_unit=unit if isinstance(unit, BlockUnit) else None,
     )
+
+
+def _waiting(
+    connection: duckdb.DuckDBPyConnection, select: Selection | None, days: tuple[date, date]
+) -> dict[str, int]:
+    if select is None:
+        return {}
+    return unfinished(connection, days, select.where, select.versions, until_now=select.until is None)
 
 
 def _tally(chosen: _Chosen, live: int, executable: int) -> Tally:

@@ -23,6 +23,9 @@ from surefoot.processors.yaml_models import Part, parse_model, read_model
 # As many groups are listed run by run, the worst first; of the others the counts and the hash of the run ids stand for
 # all. A file of 500 groups of five runs has some 300 KB.
 LISTED: Final = 500
+# Reasons in ``Evidence.left_out``.
+STILL_RUNNING: Final = "still running"
+AHEAD: Final = "ended after the day of the build: a clock is wrong"
 # Of the evidence: another build of the same runs has others.
 UNHASHED: Final = {"built_at", "table_versions"}
 

@@ -8,7 +8,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from support.profiles import boundary
+from support.profiles import boundary, count
 from support.profiles import profile as published
 from surefoot.processors.boundary.check import check_boundary
 from surefoot.processors.evidence.grading.audit import rates, side_of, wrong_share
@@ -96,7 +96,10 @@ def graded(grader: GraderError, counts: list[dict[str, object]]) -> Profile:
     made = published(counts)
     fields = {name: getattr(made, name) for name in Profile.model_fields if name != "content_hash"}
     counted = Counted.of(made.evidence, 3)
-    return sealed({**fields, "grader": grader, "indicators": indicators_behind(counted, grader, 0.95)})
+    told = indicators_behind(counted, grader, 0.95)
+    (stratum,) = made.strata
+    strata = [stratum.model_copy(update={"indicators": told})]
+    return sealed({**fields, "grader": grader, "indicators": told, "strata": strata})
 
 
 COUNTS: list[dict[str, object]] = [
@@ -145,7 +148,7 @@ def test_a_class_that_nobody_audited_has_no_bound() -> None:
 def test_bounds_cover_also_when_a_task_fools_the_grader_each_time() -> None:
     """A tenth of the tasks is never done; of a quarter of those the grader accepts every run."""
     random = np.random.default_rng(20260916)
-    covered = {"outcome_yield": 0, "strict_repeated_success_at_k": 0}
+    covered = {"outcome_yield": 0, "strict_repeated_success_at_k": 0, "consistent_wrong_rate": 0}
     replications = 15  # of 200 in each of four populations none failed (docs/graders.md)
     for _ in range(replications):
         good = np.where(random.random(300) < 0.9, 3, 0)
@@ -169,11 +172,27 @@ def test_bounds_cover_also_when_a_task_fools_the_grader_each_time() -> None:
         counted = Counted.of(published(counts).evidence, 3)
         grader = measured([classes])
         for name in covered:
-            found = bounds_behind(counted, name, "lower", 0.95, grader)
+            found = bounds_behind(counted, name, "upper" if name == "consistent_wrong_rate" else "lower", 0.95, grader)
             assert found is not None
-            assert found.low is not None
-            covered[name] += found.low <= 0.9
+            covered[name] += (found.low or 0) <= 0.9 if found.high is None else found.high >= 0.1
     assert min(covered.values()) >= 0.9 * replications
+
+
+def test_an_honest_grader_s_slips_do_not_pass_for_hidden_failures() -> None:
+    """Three groups graded as mixed for each one that fails: an audit that found little says that they are mixed."""
+    counts = [count(3, 3, 930), count(3, 2, 60), count(3, 0, 10, True)]
+    audits = [audit(side(2910, 600, 594, effective=600), side(90, 60, 30, effective=60))]
+    counted = Counted.of(published(counts).evidence, 3)
+    found = bounds_behind(counted, "consistent_wrong_rate", "upper", 0.95, measured(audits))
+    falsely_accepted = 2910 / 3000 * wrong_share(audits[0].accepted, 0.95)[1]
+    assert found is not None
+    assert found.high is not None
+    # Each of the groups' own shares of rejected runs is in it, and the false accepts count once and not three times.
+    assert (10 + 60 / 3) / 1000 + falsely_accepted < found.high < 10 / 1000 + 3 * falsely_accepted
+    others = bounds_behind(counted, "non_equivalent_repeated_failure_rate", "upper", 0.95, measured(audits))
+    assert others is not None
+    assert others.high is not None
+    assert others.high < found.high
 
 
 def test_a_boundary_says_that_the_grader_is_too_coarse() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from surefoot.processors.evidence.grading.correction import (
+    as_share,
     corrected_strict,
     design_effect,
     lang_reiczigel,
@@ -189,3 +190,22 @@ def test_where_pass_hat_k_cannot_be_told() -> None:
     with pytest.raises(EvidenceInputError):
         true_counts([0, 0, 0], 0.1, 0.1)
     assert "below 0" in (true_counts([0, 0, 0, 10], 0.1, 0.1)[1] or "")
+
+
+def test_what_to_make_of_an_estimate_that_is_no_share() -> None:
+    # Nine groups in ten are accepted throughout, and the grader is said to reject a tenth: sampling explains it.
+    near = [(3, 3, 0.0, 0.01), (3, 2, 0.0, 0.01)]
+    found = as_share(corrected_strict(near, 3, [99, 1]), near, 3, [99, 1])
+    assert found.value == 1
+    assert "standard errors" in (found.reason or "")
+    # Never mixed, as if every verdict of a group were the same one: not what independent errors look like.
+    far = [(3, 3, 0.3, 0.3), (3, 0, 0.3, 0.3)]
+    raw = corrected_strict(far, 3, [900, 100])
+    assert raw.value is not None
+    assert raw.value > 1
+    told = as_share(raw, far, 3, [900, 100])
+    assert told.value is None
+    assert f"the correction gives {raw.value:.4f}, which is no share" in (told.reason or "")
+    inside = corrected_strict(near, 3, [9, 1])
+    assert inside.value == pytest.approx(corrected_strict([near[0]] * 9 + [near[1]], 3).value)
+    assert as_share(inside, near, 3, [9, 1]) is inside

@@ -200,3 +200,28 @@ def test_answers_are_checked_against_the_lake(tables: Tables) -> None:
     assert "no graded run z" in found.bad[1].why
     replaced = check(lines[2:3], runs, replace=True)
     assert replaced.answers[0].supersedes == "human-audited outcome-c-fail"
+
+
+def test_people_who_disagree_have_decided_nothing(tables: Tables) -> None:
+    second = {"verdict_id": "second", "grader_name": "bob"}
+    tables.hold(
+        runs=[run(name, name) for name in "ab"],
+        verdicts=[
+            *(verdict(name, "pass") for name in "ab"),
+            audited("a", "pass"),
+            audited("a", "fail", **second, occurred_us=(NOW + 60) * SECOND),
+            audited("b", "pass"),
+            audited("b", "fail", **second | {"verdict_id": "b2"}, finality="provisional"),
+        ],
+    )
+    runs = {one.run_id: one for one in graded(tables)}
+    assert runs["a"].audit is not None
+    assert runs["b"].audit is not None
+    assert (runs["a"].audit.verdict, runs["b"].audit.verdict) == ("unresolved", "pass")
+    (found,) = report(runs.values())
+    assert (found.rates.unresolved, found.rates.audited, found.disputed) == (1, 1, 1)
+    (bad,) = check([Line(2, "a", "pass", None)], runs).bad
+    assert "ann said pass" in bad.why
+    assert "bob said fail" in bad.why
+    (answer,) = check([Line(2, "a", "pass", None)], runs, replace=True).answers
+    assert answer.supersedes == "second"

@@ -50,6 +50,14 @@ def check(lines: Iterable[Line], runs: Mapping[str, GradedRun], *, replace: bool
             unanswered += 1
         elif run.audit is None:
             answers.append(Answer(run, line.verdict, line.comment, None))
+        elif run.rivals:
+            rivals = [one for one in run.rivals if one.verdict != line.verdict]
+            said = " and ".join(f"{one.grader} said {one.verdict}" for one in run.rivals)
+            if replace:
+                answers.append(Answer(run, line.verdict, line.comment, rivals[0].verdict_id))
+            else:
+                why = f"{said} of run {line.run_id}: agree, and let the answer count with --replace"
+                bad.append(Bad(line.number, why))
         elif run.audit.verdict == line.verdict:
             stored += 1
         elif replace:

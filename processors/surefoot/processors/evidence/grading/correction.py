@@ -5,13 +5,15 @@
 Pass^k: the mean over groups of its scores is what solving the matrix of misclassified counts gives
 (``misclassification``), also with unequal numbers of runs.
 
-Rule: nothing is clamped in silence. An estimate outside of [0, 1] is told as it is, with the reason; a bound that was
-cut there says so. Verdicts on the runs of a group are taken to err independently, given the truth.
+Rule: nothing is clamped in silence. These functions tell an estimate outside of [0, 1] as it is, with the reason, and
+``as_share`` says what to make of it; a bound that was cut there says so. Verdicts on the runs of a group are taken to
+err independently, given the truth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import comb
 from typing import Final
 
@@ -24,6 +26,7 @@ from surefoot.processors.evidence.types import EvidenceInputError, Floats
 
 ROGAN_GLADEN: Final = "Rogan and Gladen 1978; interval by Lang and Reiczigel 2014"
 BEGG_GREENES: Final = "Begg and Greenes 1983: verification that depends on the verdict"
+ERRORS_OUTSIDE: Final = 3  # standard errors of drawing the groups by which an estimate may be outside of [0, 1]
 WORST_CONDITION: Final = 1e6  # of the matrix: beyond it six digits of the counts are lost
 
 
@@ -196,22 +199,58 @@ def strict_scores(n: int, k: int, false_accept: float, false_reject: float) -> F
     )
 
 
-def corrected_strict(groups: Sequence[tuple[int, int, float, float]], k: int) -> Estimate:
+def corrected_strict(
+    groups: Sequence[tuple[int, int, float, float]], k: int, times: Sequence[int] | None = None
+) -> Estimate:
     """Pass^k behind the verdicts of groups, each (runs, accepted, false-accept rate, false-reject rate).
 
-    Groups with fewer than k runs are left out. The interval is that of ``propagation``.
+    ``times``: how many groups are like each of these, 1 where it is None. Groups with fewer than k runs are left out.
+    The interval is that of ``propagation``.
     """
     definition = f"mean over groups of the unbiased Pass^{k} of runs whose verdicts err at the given rates"
-    used = [one for one in groups if one[0] >= k]
-    runs = sum(one[0] for one in used)
+    many = [1] * len(groups) if times is None else times
+    used = [(one, number) for one, number in zip(groups, many, strict=True) if one[0] >= k]
+    total, runs = sum(number for _, number in used), sum(one[0] * number for one, number in used)
     if not used:
         return _estimate("pass_hat_k", None, 0, definition, ROGAN_GLADEN, f"no group has {k} graded runs", k=k)
-    for n, fa, fr in {(one[0], one[2], one[3]) for one in used}:
+    for n, fa, fr in {(one[0], one[2], one[3]) for one, _ in used}:
         if unclear := unidentified(n, fa, fr):
-            return _estimate("pass_hat_k", None, runs, definition, ROGAN_GLADEN, unclear, k=k, groups=len(used))
-    scores = {key: strict_scores(key[0], k, *key[1:]) for key in {(n, fa, fr) for n, _, fa, fr in used}}
-    value = float(np.mean([scores[n, fa, fr][x] for n, x, fa, fr in used]))
-    return _estimate("pass_hat_k", value, runs, definition, ROGAN_GLADEN, _left(value), k=k, groups=len(used))
+            return _estimate("pass_hat_k", None, runs, definition, ROGAN_GLADEN, unclear, k=k, groups=total)
+    value = _mean_and_error(used, k)[0]
+    return _estimate("pass_hat_k", value, runs, definition, ROGAN_GLADEN, _left(value), k=k, groups=total)
+
+
+def as_share(
+    found: Estimate, groups: Sequence[tuple[int, int, float, float]], k: int, times: Sequence[int]
+) -> Estimate:
+    """What to tell of ``corrected_strict``'s answer: a share, or none with the reason.
+
+    An estimate just outside of [0, 1] is an estimate of its end: sampling the groups alone moves it so far. One that is
+    farther out says that the correction's assumption is wrong, and is told in the reason only.
+    """
+    if found.value is None or 0 <= found.value <= 1:
+        return found
+    _, error = _mean_and_error([(one, number) for one, number in zip(groups, times, strict=True) if one[0] >= k], k)
+    end = min(1.0, max(0.0, found.value))
+    if abs(found.value - end) <= ERRORS_OUTSIDE * error:
+        noise = f"less than {ERRORS_OUTSIDE} standard errors ({error:.4f})"
+        return replace(found, value=end, reason=f"{end:g} for {found.value:.4f}, which is outside by {noise}")
+    why = (
+        f"the correction gives {found.value:.4f}, which is no share: it takes the grader's errors within a group as "
+        "independent, and they are not, or the audited runs are not like the others. Go by the interval, which does "
+        "not take them so, and audit more groups"
+    )
+    return replace(found, value=None, reason=why)
+
+
+def _mean_and_error(used: Sequence[tuple[tuple[int, int, float, float], int]], k: int) -> tuple[float, float]:
+    """Of the scores of so many groups each; the standard error is that of drawing the groups only."""
+    scores = {key: strict_scores(key[0], k, *key[1:]) for key in {(n, fa, fr) for (n, _, fa, fr), _ in used}}
+    values = np.array([scores[n, fa, fr][x] for (n, x, fa, fr), _ in used])
+    weights = np.array([number for _, number in used], dtype=float)
+    total = weights.sum()
+    mean = float(weights @ values / total)
+    return mean, float(np.sqrt(weights @ (values - mean) ** 2) / total)
 
 
 def _no_signal(sensitivity: float, specificity: float) -> str:
@@ -222,7 +261,9 @@ def _no_signal(sensitivity: float, specificity: float) -> str:
 
 
 def _left(value: float) -> str | None:
-    return None if 0 <= value <= 1 else f"the corrected estimate {value:.6f} left [0, 1]: verdicts and error do not fit"
+    if 0 <= value <= 1:
+        return None
+    return f"the corrected estimate {value:.6f} left [0, 1]: verdicts and measured error do not fit each other"
 
 
 def _cut(method: str, confidence: float, low: float, high: float) -> Interval:

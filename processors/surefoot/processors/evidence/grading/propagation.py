@@ -2,8 +2,8 @@
 
 A group that is all accepted and not all acceptable has at least one false accept, so that Pass^k behind the verdicts is
 at least Pass^k of the verdicts less k times the share of runs that are falsely accepted; the yield is the case k = 1,
-and false rejects bound both from above. A consistently wrong group that was graded as anything else has a false accept
-in it. Half of the chance of error goes to the groups, half to the audit.
+and false rejects bound both from above. A consistently wrong group that was graded as anything else is graded as mixed,
+or all of its runs are false accepts. Half of the chance of error goes to the groups, half to the audit.
 
 Rule: no independence of the grader's errors is assumed, because a task that fools a judge once fools it each time. The
 corrected value beside the bound does assume it (``correction``).
@@ -19,7 +19,8 @@ import numpy as np
 
 from surefoot.processors.evidence.estimate import Estimate, Interval, Sides
 from surefoot.processors.evidence.grading.audit import rates, wrong_share
-from surefoot.processors.evidence.grading.correction import corrected_strict
+from surefoot.processors.evidence.grading.correction import as_share, corrected_strict
+from surefoot.processors.evidence.intervals import DEFAULT_MEAN, mean_interval
 from surefoot.processors.evidence.measure import Counted, bounds, estimate, indicators
 from surefoot.processors.evidence.profile import (
     INDICATORS,
@@ -29,6 +30,7 @@ from surefoot.processors.evidence.profile import (
     Indicators,
     IntervalPart,
 )
+from surefoot.processors.evidence.types import yield_types
 
 OF_THE_OUTCOME: Final = frozenset(
     {
@@ -112,7 +114,8 @@ def propagated(
     low, high = graded.low, graded.high
     if name in _REPEATED_FAILURES:
         low = None if low is None else 0.0  # each of them may be a group of false rejects
-        high = None if high is None else high + times * false_accepts
+        if high is not None:
+            high = _repeated_failures(counted, name, false_accepts, (1 + confidence) / 2, method)
     else:
         low = None if low is None else low - times * false_accepts
         high = None if high is None else high + times * false_rejects
@@ -130,14 +133,42 @@ def propagated(
 def corrected(counted: Counted, audits: Sequence[ClassAudit], k: int) -> Estimate:
     """Pass^k (k = 1: yield) behind the verdicts, each group with the error rates of its task class."""
     by_class = {audit.task_class: rates(audit) for audit in audits}
+    kinds, times = np.unique(
+        np.column_stack([counted.codes, counted.groups.n, counted.groups.c]), axis=0, return_counts=True
+    )
     groups = []
-    for stratum, n, c in zip(counted.codes, counted.groups.n, counted.groups.c, strict=True):
-        found = by_class.get(counted.strata[int(stratum)].task_class)
+    for stratum, n, c in kinds.tolist():
+        found = by_class.get(counted.strata[stratum].task_class)
         if found is None or found.false_accept.value is None or found.false_reject.value is None:
             why = "the class was not audited" if found is None else found.youden.reason
             return replace(corrected_strict([], k), reason=f"not corrected: {why}")
-        groups.append((int(n), int(c), found.false_accept.value, found.false_reject.value))
-    return corrected_strict(groups, k)
+        groups.append((n, c, found.false_accept.value, found.false_reject.value))
+    return as_share(corrected_strict(groups, k, times.tolist()), groups, k, times.tolist())
+
+
+def _repeated_failures(
+    counted: Counted, name: str, false_accepts: float, confidence: float, method: str | None
+) -> float | None:
+    """Upper bound of the groups that fail throughout in one way, whatever the grader made of them.
+
+    Those that were graded as anything else have a false accept: n groups for each falsely accepted run. And: of a group
+    that fails throughout, what the grader accepts are false accepts, so that its share of rejected runs and that of
+    false accepts make 1. The groups are at most the mean share of rejected runs, over groups graded as such or as
+    mixed, and the share of false accepts. The first is tighter where many groups are mixed. Each has half of the
+    groups' chance of error, so that the lower one holds.
+    """
+    each = (1 + confidence) / 2
+    alone, groups = bounds(counted, name, "upper", each, method), counted.groups
+    repeated = groups.n >= 2
+    if alone is None or alone.high is None or not repeated.any():
+        return None
+    n, c = groups.n[repeated], groups.c[repeated]
+    other = 0 if name == "consistent_wrong_rate" else 1  # of groups that fail throughout: known to be of the other kind
+    rejected = np.where((c == 0) & (groups.equivalent[repeated] == other), 0, n - c)
+    mean = mean_interval(yield_types(n, rejected), sides="upper", confidence=each, method=DEFAULT_MEAN).high
+    # The false accepts are a mean over all groups, and those that were repeated may be fewer.
+    accepts = false_accepts * len(groups) / len(n)
+    return min(alone.high + int(n.max()) * accepts, 1.0 if mean is None else mean + accepts)
 
 
 def _runs_that_matter(counted: Counted, name: str) -> int | None:

@@ -1,14 +1,15 @@
 """Graded runs from the lake: who said what about each run's outcome, and what adjudication said.
 
 Rule: an audit (an outcome verdict named ``audited outcome``) measures a grader and is none itself. It never counts as
-the run's verdict in evidence, or the numbers would be a mixture that no correction fits.
+the run's verdict in evidence, or the numbers would be a mixture that no correction fits. Where two people disagree
+about a run, nobody has decided: it is unresolved, not what the later one said.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -57,7 +58,8 @@ class GradedRun:
     task_id: str | None
     group: str  # equal: repetitions of each other
     verdicts: tuple[Said, ...]
-    audit: Said | None
+    audit: Said | None  # unresolved where auditors disagree
+    rivals: tuple[Said, ...] = ()  # what they said then
 
     @property
     def effective(self) -> Said | None:
@@ -125,7 +127,8 @@ def _sql() -> str:
 
 def _run(rows: list[dict[str, Any]]) -> GradedRun:
     one = rows[0]
-    said = [(bool(row["audit"]), _said(row)) for row in rows]
+    audit, equals = _audits(rows)
+    disputed = len({said.verdict for said in equals}) > 1
     shared = ("run_group", "task_id", "variant", "service_name", "environment", "agent_name", "agent_version")
     known = one["task_id"] is not None or one["run_group"] is not None
     return GradedRun(
@@ -136,9 +139,19 @@ def _run(rows: list[dict[str, Any]]) -> GradedRun:
         task_class=one["task_class"],
         task_id=one["task_id"],
         group=repr([one[name] for name in shared]) if known else one["run_id"],
-        verdicts=tuple(verdict for audit, verdict in said if not audit),
-        audit=next((verdict for audit, verdict in said if audit and verdict.effective), None),
+        verdicts=tuple(_said(row) for row in rows if not row["audit"]),
+        audit=replace(audit, verdict="unresolved") if audit is not None and disputed else audit,
+        rivals=equals if disputed else (),
     )
+
+
+def _audits(rows: list[dict[str, Any]]) -> tuple[Said | None, tuple[Said, ...]]:
+    """The effective audit, and all that count as much: as final, by the same kind of auditor."""
+    audits = [(row["finality"], _said(row)) for row in rows if row["audit"]]
+    best = next((one for one in audits if one[1].effective), None)
+    if best is None:
+        return None, ()
+    return best[1], tuple(said for finality, said in audits if (finality, said.kind) == (best[0], best[1].kind))
 
 
 def _said(row: dict[str, Any]) -> Said:

@@ -34,6 +34,7 @@ class ClassReport:
     kind: str | None
     graded: int
     grader_unresolved: int
+    disputed: int  # runs about which auditors disagree: unresolved by adjudication
     against: dict[str, int]  # what it was held against: audit, human, executable
     audit: ClassAudit
     rates: GraderRates
@@ -87,6 +88,7 @@ def _of_class(
         kind=key[3],
         graded=len(told),
         grader_unresolved=len(rows) - len(told),
+        disputed=sum(bool(run.rivals) for run, _ in told),
         against=dict(sorted(against.items())),
         audit=audit,
         rates=rates(audit, confidence),

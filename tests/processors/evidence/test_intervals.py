@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from surefoot.processors.evidence.intervals import ShareMethod, mean_interval, share_interval
@@ -40,6 +41,11 @@ def test_nothing_seen_is_not_nothing_there(method: ShareMethod) -> None:
     assert none == pytest.approx(1 - every)
     assert share_interval(0, 300, sides="lower", method=method).low == 0
     assert share_interval(300, 300, sides="upper", method=method).high == 1
+
+
+def test_wilson_of_eight_in_ten_with_the_z_that_people_print() -> None:
+    found = share_interval(8, 10, sides="two", confidence=2 * float(stats.norm.cdf(1.96)) - 1, method="wilson")
+    assert (found.low, found.high) == pytest.approx((0.49015684672072335, 0.9433190520193067), abs=1e-12)
 
 
 def test_the_rule_of_three_is_what_clopper_and_pearson_say_of_zero() -> None:

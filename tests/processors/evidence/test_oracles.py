@@ -181,6 +181,41 @@ def test_ibm_integers() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "points"),
+    [
+        ({"easy": 44, "medium": 25, "hard": 20}, {"easy": 51, "medium": 36, "hard": 29}, [12.28, 22.92, 14.29]),
+    ],
+)
+def test_ibm_tiers(before: dict[str, int], after: dict[str, int], points: list[float]) -> None:
+    tasks = {"easy": 57, "medium": 48, "hard": 63}
+    tiers = [name for name, size in tasks.items() for _ in range(size)]
+
+    def strict(passed: dict[str, int]) -> tuple[float | None, dict[str, float]]:
+        # Whoever did not pass all five passed three, say: Pass^5 does not ask.
+        good = [5 if place < passed[name] else 3 for name, size in tasks.items() for place in range(size)]
+        groups = GroupTable.from_counts(5, good, task_class=tiers)
+        codes = groups.strata["task_class"]
+        by_tier = {
+            name: repeated.pass_hat_k(groups.select(codes.codes == place), 5).value or 0.0
+            for place, name in enumerate(codes.names)
+        }
+        return repeated.pass_hat_k(groups, 5).value, by_tier
+
+    (whole, old), (later, new) = strict(before), strict(after)
+    assert [round(one or 0, 3) for one in (whole, later)] == [0.530, 0.690]
+    assert [round(100 * (new[name] - old[name]), 2) for name in tasks] == points
+    assert [round(100 * (new[name] / old[name] - 1)) for name in ("medium", "hard")] == [44, 45]
+
+
+def test_ibm_other_agent() -> None:
+    def strict(passed: int) -> float:
+        return repeated.pass_hat_k(GroupTable.from_counts(5, [5] * passed + [3] * (168 - passed)), 5).value or 0.0
+
+    assert [round(strict(passed), 3) for passed in (17, 27)] == [0.101, 0.161]
+    assert repeated.gap(0.339, strict(17)) == pytest.approx(0.238, abs=5e-4)
+
+
+@pytest.mark.parametrize(
     ("p", "n", "chance"),
     [
         (0.9, 3, 0.729),

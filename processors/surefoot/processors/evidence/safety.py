@@ -30,8 +30,11 @@ class Safety:
     score: Estimate
 
 
-def safety(groups: GroupTable, *, unit: Unit = "tasks") -> Safety:
-    """Return S_comp, S_harm and S_safe, counting tasks (as the published code) or runs (as the paper's text)."""
+def safety(groups: GroupTable, *, unit: Unit = "runs") -> Safety:
+    """Return S_comp, S_harm and S_safe, counting runs as published, or tasks by the worst of their runs.
+
+    What the published code calls a task is a run of it: of 26 tasks run three times, S_comp is .679487 = 53/78.
+    """
     judged, worst, reason = _worst(groups, unit)
     total, violating = len(judged), worst[worst > 0]
     size = int(_counted(groups).sum())

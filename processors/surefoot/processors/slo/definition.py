@@ -10,6 +10,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
+from functools import cache
 from typing import Final
 
 from surefoot.processors.slo.indicator import INDICATORS, Indicator
@@ -24,6 +25,7 @@ TIMESLICES: Final = "Timeslices"
 RATIO_TIMESLICES: Final = "RatioTimeslices"
 
 
+@cache
 def error_budget(objective: float) -> Decimal:
     """Share of events that may be bad, exactly: 0.01 for 0.99."""
     return 1 - Decimal(repr(objective))

@@ -261,12 +261,16 @@ def _patched(known: EventDay | None, found: Buckets | None, hours: Sequence[int]
     if known is None:
         return None if found is None else EventDay.of(*found)
     held = Buckets(*known.buckets())
-    kept = held.of(~np.isin(held.starts // HOUR, hours))
-    if found is None:
-        return EventDay.of(*kept) if len(kept.starts) else None
-    added = found._replace(starts=found.starts % DAY)
-    together = Buckets(*(np.concatenate(pair) for pair in zip(kept, added, strict=True)))
-    return EventDay.of(*together.of(np.argsort(together.starts, kind="stable")))
+    added = None if found is None else found._replace(starts=found.starts % DAY)
+    parts, place = [], 0
+    for hour in sorted(hours):
+        low, high = held.starts.searchsorted((hour * HOUR, (hour + 1) * HOUR)).tolist()
+        parts.append(held.of(slice(place, low)))
+        if added is not None:
+            parts.append(added.of(slice(*added.starts.searchsorted((hour * HOUR, (hour + 1) * HOUR)).tolist())))
+        place = high
+    together = Buckets(*map(np.concatenate, zip(*parts, held.of(slice(place, None)), strict=True)))
+    return EventDay.of(*together) if len(together.starts) else None
 
 
 def _joined(days: Sequence[EventDay | None]) -> EventDay:

@@ -108,14 +108,13 @@ class Series:
         counts = _counts(sums)
         if self.slice_length is not None:
             first_end = after + self.slice_length * whole_slices
-            good, bad, unlabelled = (int(part) for part in self._slices.between(min(first_end, until), until))
+            good, bad, unlabelled = map(int, self._slices.between(min(first_end, until), until))
             return Amounts(counts, good, bad, unlabelled, SLICE, (good + bad) / SLICE)
-        good, bad, unlabelled = (int(part) for part in sums[4:7])
-        parts = (good, bad, unlabelled)
-        labelled = counts.good + counts.bad
+        good, bad, unlabelled = map(int, sums[4:7])
         events = (counts.good, counts.bad, counts.unlabelled)
+        labelled = counts.good + counts.bad
         # Weights are all 1 if their sums are the counts and so is the sum of their squares.
-        if all(part == count * MICRO for part, count in zip(parts, events, strict=True)) and sums[7] == labelled:
+        if (good, bad, unlabelled) == tuple(count * MICRO for count in events) and sums[7] == labelled:
             return Amounts(counts, *events, 1, float(labelled))
         return Amounts(counts, good, bad, unlabelled, MICRO, _effective(good + bad, sums[7], labelled))
 
@@ -202,7 +201,7 @@ def _last(running: npt.NDArray[np.integer], place: int) -> int:
 
 
 def _counts(sums: Sums) -> Counts:
-    return Counts(*(int(count) for count in sums[:4]))
+    return Counts(*map(int, sums[:4]))
 
 
 def _effective(micros: int, squares: float, labelled: int) -> float:

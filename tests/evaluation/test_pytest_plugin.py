@@ -359,3 +359,47 @@ def test_a_perfect_run_of_as_many_as_the_gate_names_passes_it() -> None:
 def test_the_bound_is_that_of_the_evidence(hits: int, n: int) -> None:
     expected = share_interval(hits, n, sides="lower", confidence=0.95).low
     assert clopper_pearson_lower(hits, n, 0.05) == pytest.approx(expected, abs=1e-12)
+
+
+EXPECTED = """
+import pytest
+
+@pytest.mark.xfail(strict=True, reason="known")
+@pytest.mark.repeat_agent(k=2)
+def test_strictly_better():
+    pass
+
+@pytest.mark.xfail(reason="known")
+@pytest.mark.repeat_agent(k=2)
+def test_better():
+    pass
+
+@pytest.mark.xfail(strict=True, reason="known")
+@pytest.mark.repeat_agent(k=2)
+def test_as_expected(agent_attempt):
+    assert agent_attempt.repetition
+
+@pytest.mark.repeat_agent(k=3)
+def test_fails_then_skips(agent_attempt):
+    if agent_attempt.repetition:
+        pytest.skip("not now")
+    assert False
+"""
+
+
+def test_what_was_expected_to_fail_and_what_skips_after_a_failure(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=EXPECTED)
+    result = run(pytester, "-rA", "--surefoot-runs", "runs")
+    result.assert_outcomes(failed=2, xpassed=1, xfailed=1)
+    result.stdout.fnmatch_lines(["*XPASS(strict)*known*", "FAILED *test_strictly_better*"])
+    result.stdout.fnmatch_lines(["*acceptable in 0 of 1 judged attempts: 3 judged attempts were asked for*"])
+    (folder,) = (pytester.path / "runs").iterdir()
+    assert read_records(folder).open == ()
+    last = [attempt.acceptable for attempt in attempts(pytester) if "fails_then_skips" in attempt.task_id]
+    assert last == [False, None]
+
+
+def test_attempts_are_numbered_from_0(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=FLAKY)
+    result = run(pytester, "--surefoot-attempt", "-1")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -95,6 +95,12 @@ class UnderWay:
         self.attempts.append(_finish(self.option, self.open, self.current, self.item.nodeid))
         self.open = None
 
+    def skipped(self) -> None:
+        """Record that the attempt said nothing: it ended, and nobody judged it."""
+        if self.open is not None:
+            self.open = replace(self.open, acceptable=None)
+        self.end()
+
     def repeated(self) -> Repeated:
         """Return what the attempts come to."""
         replay = replay_command(self.item.config, self.item.nodeid)

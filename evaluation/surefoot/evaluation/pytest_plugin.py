@@ -58,6 +58,8 @@ def pytest_configure(config: pytest.Config) -> None:
     name = f"pytest-{datetime.fromtimestamp(time.time(), UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:4]}"
     asked = option.surefoot_runs
     option.surefoot_folder = str(Path(asked).absolute() / name) if asked else None
+    if option.surefoot_attempt is not None and option.surefoot_attempt < 0:
+        raise pytest.UsageError("--surefoot-attempt: attempts are numbered from 0.")
     if option.surefoot_seed is None:
         option.surefoot_seed = secrets.randbelow(2**31)
 
@@ -111,14 +113,16 @@ def _repeated(item: pytest.Item, nextitem: pytest.Item | None, gate: Any) -> _Re
         for repetition in run.repetitions():
             run.begin(repetition)
             made.append(_attempt(item))
-            if any(report.skipped and not hasattr(report, "wasxfail") for report in made[-1]):
+            if _skipped(made[-1]):
+                run.skipped()
                 break
             run.end()
     finally:
         random.setstate(luck)
         del item.stash[_under_way]
     single = item.config.option.surefoot_attempt is not None
-    skipped = any(report.skipped and not hasattr(report, "wasxfail") for report in made[-1])
+    # What an earlier attempt did wrong is not undone by one that skips itself.
+    skipped = _skipped(made[-1]) and not any(attempt.acceptable is False for attempt in run.attempts)
     repeated = None if single or skipped else run.repeated()
     if repeated is not None:
         item.user_properties.extend(repeated.properties())
@@ -126,6 +130,10 @@ def _repeated(item: pytest.Item, nextitem: pytest.Item | None, gate: Any) -> _Re
     if repeated is None:
         return [*made[-1][:-1], down]
     return [_setup(made), _call(item, made, repeated), down]
+
+
+def _skipped(reports: _Reports) -> bool:
+    return any(report.skipped and not hasattr(report, "wasxfail") for report in reports)
 
 
 def _attempt(item: pytest.Item) -> _Reports:
@@ -176,8 +184,15 @@ def _call(item: pytest.Item, made: list[_Reports], repeated: Repeated) -> pytest
         stop=made[-1][-1].stop,
         user_properties=item.user_properties,
     )
-    if failed and expected is not None:
-        report.outcome, report.wasxfail = "skipped", expected
+    strict = next((report.longrepr for report in calls if str(report.longrepr).startswith("[XPASS(strict)]")), None)
+    if expected is not None:  # a mark xfail: what is expected to fail is the whole of it
+        report.wasxfail = expected
+        report.outcome = "skipped" if failed else "passed"
+    if not failed and strict is not None:
+        report.outcome, report.longrepr = "failed", strict
+        report.__dict__.pop("wasxfail", None)
+    elif failed and strict is not None:
+        report.outcome, report.wasxfail = "skipped", str(strict).removeprefix("[XPASS(strict)] ")
     return report
 
 

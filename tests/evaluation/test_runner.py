@@ -319,6 +319,8 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None
             assert harness.poll() is None
             time.sleep(0.02)
         harness.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+        harness.send_signal(signal.SIGINT)  # of somebody in a hurry
         printed, _ = harness.communicate(timeout=120)
     assert harness.returncode == 130
     records = read_records(folder)

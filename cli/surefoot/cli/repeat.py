@@ -28,6 +28,9 @@ def repeat(
     k: int | None = typer.Option(None, "--k", min=1, help="Repetitions of each task; default: the suite's."),
     variant: list[str] = typer.Option([], "--variant", help="Only this variant; may be repeated."),
     task: list[str] = typer.Option([], "--task", help="Only this task; may be repeated."),
+    repetition: int | None = typer.Option(
+        None, "--repetition", min=0, help="Run this one again, with its seed, to look at it; counted nowhere."
+    ),
     folder: Path | None = typer.Option(None, "--folder", help="Run folder; one that is there already is continued."),
     concurrency: int | None = typer.Option(None, "--concurrency", min=1, help="Attempts at a time."),
     seconds: float | None = typer.Option(None, "--budget-seconds", min=0, help="Begin no attempt after this time."),
@@ -45,7 +48,8 @@ def repeat(
     """Call the agent k times per task, keep everything, and say whether it would do it again.
 
     Ctrl-C keeps what is done; the same command with --folder continues. Ends with 0 if the run is complete or its
-    budget is spent, 2 if the suite cannot be run, 130 after Ctrl-C.
+    budget is spent, 2 if the suite cannot be run, 130 after Ctrl-C. With --task and --repetition, one attempt is run
+    again: ends with 0 if it was acceptable, 1 if not.
     """
     from surefoot.cli.repeat_report import report
     from surefoot.evaluation import runner, telemetry
@@ -67,13 +71,19 @@ def repeat(
     given = {"image_digest": image_digest, "retrieval_snapshot": retrieval_snapshot}
     plan = runner.Plan(
         suite=replace(read, protocol=protocol),
-        folder=folder or runner.new_folder(read, Path("runs")),
+        folder=folder or runner.new_folder(read, Path("runs") if repetition is None else Path("runs", "replays")),
         source=suite,
         variants=tuple(variant),
         tasks=tuple(task),
-        endpoint=telemetry.receiver(asked=endpoint) or _running_server(),
         given={name: value for name, value in given.items() if value is not None},
+        replayed=repetition,
     )
+    if repetition is not None:
+        from surefoot.cli.repeat_again import again
+
+        again(replace(plan, endpoint=endpoint), as_json)
+        return
+    plan = replace(plan, endpoint=telemetry.receiver(asked=endpoint) or _running_server())
     runner.check(plan)
     out = Console(stderr=True, highlight=False)
     out.print(_what(plan.suite, plan.endpoint), soft_wrap=True)

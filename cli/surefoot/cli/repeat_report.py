@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from surefoot.cli.output import console, number, percent, print_json
+from surefoot.cli.repeat_again import command
 
 if TYPE_CHECKING:
     from surefoot.evaluation.records import Attempt
@@ -35,7 +36,7 @@ def report(ran: Ran, suite: Suite, source: str, as_json: bool) -> None:
         return
     out = console()
     for summary in found:
-        _print(out, summary)
+        _print(out, summary, source, name_variant=len(suite.variants) > 1)
     for each in kept:
         out.print(f"disturbed  {each}", markup=False, soft_wrap=True)
     for one in differing:
@@ -52,6 +53,16 @@ def report(ran: Ran, suite: Suite, source: str, as_json: bool) -> None:
         )
     if ran.lost:
         out.print(f"{ran.lost} attempts were under way when an earlier run broke off; they were run again.")
+    if ran.retried:
+        out.print(f"{ran.retried} tries that the infrastructure had ended were made again; the folder has all of them.")
+    broken = sum(attempt.outcome == "infrastructure" for attempt in ran.attempts)
+    if broken and ran.ended == "complete":
+        tried = "1 attempt" if broken == 1 else f"{broken} attempts"
+        out.print(
+            f"[yellow]The infrastructure ended {tried}.[/yellow] To try again: "
+            f"surefoot repeat {source} --folder {ran.folder}",
+            soft_wrap=True,
+        )
     if ran.drifted:
         out.print(
             "[yellow]The folder holds attempts of different code, packages or environment.[/yellow]", soft_wrap=True
@@ -77,11 +88,12 @@ def _for_scripts(ran: Ran, found: list[Summary]) -> dict[str, Any]:
         "slots": ran.slots,
         "made": ran.made,
         "lost": ran.lost,
+        "retried": ran.retried,
         "variants": [plain(summary) for summary in found],
     }
 
 
-def _print(out: Console, summary: Summary) -> None:
+def _print(out: Console, summary: Summary, source: str, *, name_variant: bool) -> None:
     out.print(
         f"[bold]{summary.variant}[/bold]: {summary.groups} tasks, {summary.judged} judged attempts", soft_wrap=True
     )
@@ -103,10 +115,10 @@ def _print(out: Console, summary: Summary) -> None:
         "used", "", f"{summary.tokens} tokens, {number(summary.cost_usd, '{:.4f} USD', 'cost unknown')}{unknown}"
     )
     out.print(table)
-    _print_worst(out, summary)
+    _print_worst(out, summary, source, name_variant=name_variant)
 
 
-def _print_worst(out: Console, summary: Summary) -> None:
+def _print_worst(out: Console, summary: Summary, source: str, *, name_variant: bool) -> None:
     bad = [one for one in summary.worst if one.c < one.n]
     if not bad:
         return
@@ -118,6 +130,10 @@ def _print_worst(out: Console, summary: Summary) -> None:
     out.print(table)
     if len(bad) > _WORST:
         out.print(f"and {len(bad) - _WORST} more")
+    first = next((one.attempt for one in bad if one.attempt is not None), None)
+    if first is not None:
+        told = command(source, first, name_variant=name_variant)
+        out.print(f"to look at the first: {told}", markup=False, soft_wrap=True)
 
 
 def _why(attempt: Attempt | None) -> str:

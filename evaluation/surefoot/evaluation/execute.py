@@ -6,10 +6,12 @@ fails is infrastructure; a checker that fails is unresolved; everything else tha
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import copy
 import inspect
 import random
+import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -22,13 +24,15 @@ from surefoot.evaluation.calling import answer, call_plain
 from surefoot.evaluation.errors import AttemptTimeoutError, InfrastructureError
 from surefoot.evaluation.loading import resolve
 from surefoot.evaluation.perturb.fault_errors import injected
-from surefoot.evaluation.records import Attempt, Failure, Outcome
+from surefoot.evaluation.records import Attempt, Failure, Outcome, Verdict
 from surefoot.evaluation.suite import Suite, Task, Variant, attempt_seed
 from surefoot.evaluation.telling import tell
 from surefoot.evaluation.usage import UsageProcessor, Used
 from surefoot.instrumentation import AgentRun, agent_run
 from surefoot.instrumentation.operation import error_type
 
+# For all checkers of an attempt together; a little less than after which the pool kills the child.
+CHECK_SECONDS: Final = 240.0
 _TRACEBACK: Final = 20_000  # characters that are kept, from the end
 
 
@@ -43,6 +47,7 @@ class Order:
     run: str  # name of the run folder
     provenance_id: str | None = None
     versions: Mapping[str, str] | None = None  # beside the variant's: commit, suite
+    tried: int | None = None  # as the attempt's
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,7 @@ def begun(suite: Suite, order: Order) -> Attempt:
         task_class=task.task_class,
         consequence_class=task.consequence_class,
         provenance_id=order.provenance_id,
+        tried=order.tried,
     )
 
 
@@ -82,7 +88,7 @@ async def make_attempt(
     """Call the agent once. ``began`` hears the attempt's ids, ``answered`` what came back, before it is checked."""
     suite = means.suite
     task, variant = suite.task(order.task_id), suite.variant(order.variant)
-    attempt = begun(suite, order)
+    attempt, since = begun(suite, order), time.monotonic()
     context = _context(suite, task, variant, attempt)
     try:
         with (
@@ -90,14 +96,16 @@ async def make_attempt(
             contextlib.ExitStack() as around,
         ):
             _set_up(suite, task, variant, context, around)
-            attempt = await _run(means, task, variant, order, context, attempt, began)
+            attempt = await _run(means, task, variant, order, context, attempt, since, began)
             if answered is not None:
                 answered(attempt)
             attempt = await _judged(means, task, context, attempt)
     except Exception as error:  # noqa: BLE001 - fixtures and hooks are the user's and may raise anything
         # What stands around an attempt may find at its end that it met another world than it should have.
         if attempt.ended_at is None or isinstance(error, InfrastructureError):
-            attempt = _ended(replace(attempt, error=_failure(error), verdicts=(), signature=None), "infrastructure")
+            attempt = _ended(
+                replace(attempt, error=_failure(error), verdicts=(), signature=None), "infrastructure", since
+            )
     if context.notes:
         attempt = replace(attempt, extra={**attempt.extra, "notes": context.notes})
     tell(attempt)
@@ -143,6 +151,7 @@ async def _run(
     order: Order,
     context: AttemptContext,
     attempt: Attempt,
+    since: float,
     began: Told | None,
 ) -> Attempt:
     suite = means.suite
@@ -178,7 +187,7 @@ async def _run(
     ended = replace(
         found, output=output, error=None if error is None else _failure(error), extra={**found.extra, **world}
     )
-    return _ended(ended, _outcome(error))
+    return _ended(ended, _outcome(error), since)
 
 
 def _identified(means: Means, run: AgentRun, attempt: Attempt) -> tuple[Attempt, Used]:
@@ -251,10 +260,15 @@ def _failure(error: BaseException) -> Failure:
     return Failure(error_type(error), str(error), text[-_TRACEBACK:])
 
 
-def _ended(attempt: Attempt, outcome: Outcome) -> Attempt:
+def ended_at(attempt: Attempt, since: float) -> float:
+    """Return when an attempt ended that began at ``since`` of the monotonic clock; the other may be set meanwhile."""
+    return (attempt.started_at or 0.0) + time.monotonic() - since
+
+
+def _ended(attempt: Attempt, outcome: Outcome, since: float) -> Attempt:
     # An agent that did not answer left nothing acceptable; what the infrastructure ended says nothing.
     unanswered = {"error": False, "timeout": False}.get(outcome)
-    return replace(attempt, ended_at=frozen.real_time(), outcome=outcome, acceptable=unanswered)
+    return replace(attempt, ended_at=ended_at(attempt, since), outcome=outcome, acceptable=unanswered)
 
 
 async def _judged(means: Means, task: Task, context: AttemptContext, attempt: Attempt) -> Attempt:
@@ -263,7 +277,16 @@ async def _judged(means: Means, task: Task, context: AttemptContext, attempt: At
     answered = attempt.outcome == "ok"
     # Whether the rules were kept can be asked of an attempt that failed, too.
     asked = [checker for checker in task.checkers if answered or (checker.kind == "process" and checker.on == "state")]
-    verdicts = [await call_plain(means.threads, checkers.check, checker, attempt.output, context) for checker in asked]
+    verdicts: list[Verdict] = []
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            for checker in asked:
+                found = await call_plain(means.threads, checkers.check, checker, attempt.output, context)
+                verdicts.append(found)
+    except TimeoutError:
+        slow = f"all checkers together took longer than {CHECK_SECONDS:g} s"
+        rest = asked[len(verdicts) :]
+        verdicts += [Verdict(each.title, each.kind, "unresolved", explanation=slow) for each in rest]
     return replace(
         attempt,
         verdicts=tuple(verdicts),

@@ -14,12 +14,12 @@ class Live:
     def __init__(self, k: int) -> None:
         self._k = k
         self._groups: dict[tuple[str, str], list[int]] = {}
-        self._spared = 0
+        self._spared: set[tuple[str, str, int]] = set()
         self._usd: float | None = None
 
     def add(self, attempt: Attempt) -> None:
         """Count one attempt more."""
-        self._spared += attempt.outcome in SPARED
+        (self._spared.add if attempt.outcome in SPARED else self._spared.discard)(attempt.slot)
         if attempt.cost_usd is not None:
             self._usd = (self._usd or 0.0) + attempt.cost_usd
         if attempt.acceptable is not None and attempt.outcome not in SPARED:
@@ -37,6 +37,6 @@ class Live:
             known = int((~np.isnan(strict)).sum())
             told = f"{100 * np.nanmean(strict):.0f} % (n = {known})" if known else "-"
             parts.append(f"{variant} Pass^{self._k} {told}, Mean {100 * np.mean(c / n):.0f} %")
-        parts += [f"infrastructure {self._spared}"] if self._spared else []
+        parts += [f"infrastructure {len(self._spared)}"] if self._spared else []
         parts += [f"{self._usd:.2f} USD"] if self._usd is not None else []
         return " | ".join(parts)

@@ -14,6 +14,7 @@ import contextlib
 import os
 import random
 import signal
+import time
 from collections import deque
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import IO, Final
 from surefoot.evaluation import frozen, telemetry
 from surefoot.evaluation.children import START_SECONDS, Call, Child, Nursery, started
 from surefoot.evaluation.errors import SuiteError
-from surefoot.evaluation.execute import Order, begun
+from surefoot.evaluation.execute import Order, begun, ended_at
 from surefoot.evaluation.records import Attempt, Failure, Outcome, from_json
 from surefoot.evaluation.suite import Suite
 from surefoot.evaluation.telling import tell
@@ -95,9 +96,9 @@ class Pool:
         await asyncio.gather(*(self._end(child) for child in list(self._all)))
 
     async def _attempt(self, child: Child, order: Order) -> tuple[Attempt, bool]:
-        attempt = begun(self._suite, order)
+        attempt, since = begun(self._suite, order), time.monotonic()
         limit = self._suite.protocol.timeout_seconds + GRACE_SECONDS
-        answered = False
+        there = answered = False
         with contextlib.suppress(ConnectionError):  # dead already: hear() finds out
             await child.say(asdict(order))
         while True:
@@ -107,30 +108,28 @@ class Pool:
                 await child.end()
                 what = f"The attempt took longer than {self._suite.protocol.timeout_seconds:g} s, and had to be killed."
                 failure = Failure("surefoot.evaluation.errors.AttemptTimeoutError", what)
-                return self._cut_off(attempt, answered, failure, "timeout"), False
+                outcome: Outcome = "timeout"
+                break
             if message is None:
                 failure = Failure("surefoot.evaluation.errors.AgentExitError", _ending(await child.end()))
-                return self._cut_off(attempt, answered, failure, "error"), False
+                outcome = "error"
+                break
             if "began" in message:
-                attempt = replace(attempt, **message["began"])
+                attempt, there = replace(attempt, **message["began"]), True
             elif "answered" in message:
                 attempt, answered = from_json(message["answered"]), True
             else:
                 return from_json(message["done"]), not message["left"]
+        if answered:  # only the verdicts are missing
+            return replace(attempt, extra={**attempt.extra, "notes": {"checkers": failure.message}}), False
+        attempt = replace(attempt, ended_at=ended_at(attempt, since), error=failure)
+        if not there:  # the agent was not called yet: a fixture, or whoever killed the child
+            return replace(attempt, outcome="infrastructure"), False
+        return self._cut_off(attempt, failure, outcome), False
 
-    def _cut_off(self, attempt: Attempt, answered: bool, failure: Failure, outcome: Outcome) -> Attempt:
-        """Return the attempt of a child that did not finish it. Only the verdicts are missing if it had answered."""
-        if answered:
-            extra = {**attempt.extra, "notes": {"checkers": failure.message}}
-            return replace(attempt, extra=extra)
-        ended = replace(
-            attempt,
-            ended_at=frozen.real_time(),
-            outcome=outcome,
-            error=failure,
-            acceptable=False,
-            signature=f"{outcome}:{failure.type}",
-        )
+    def _cut_off(self, attempt: Attempt, failure: Failure, outcome: Outcome) -> Attempt:
+        """Return the attempt of an agent whose child ended in the middle of it."""
+        ended = replace(attempt, outcome=outcome, acceptable=False, signature=f"{outcome}:{failure.type}")
         if self._endpoint is not None:
             telemetry.set_up(self._suite.called, self._endpoint)
             tell(ended)

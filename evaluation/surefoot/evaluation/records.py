@@ -2,10 +2,13 @@
 
 Rule: what is in the file is never changed, and a finished attempt is on the disk (fsync) before anybody is told of it.
 So ``kill -9`` loses at most attempts that were under way; those are marked lost when the run is resumed, and run again.
+An attempt that the infrastructure ended is tried again by a resume, too: its slot then has several tries, of which the
+last one counts, and all of which stay in the file.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -18,6 +21,7 @@ from typing import Any, Final, Literal, Self
 from surefoot.evaluation.errors import RecordsError
 
 FILE: Final = "attempts.jsonl"
+REPLAYS: Final = "replays.jsonl"  # no reader of attempts opens it
 MANIFEST: Final = "manifest.json"
 
 Outcome = Literal["ok", "error", "timeout", "lost", "infrastructure"]
@@ -85,6 +89,7 @@ class Attempt:
     trace_id: str | None = None
     run_id: str | None = None  # the run in the lake: its span
     provenance_id: str | None = None
+    tried: int | None = None  # how many tries of this slot the infrastructure ended before
     extra: Mapping[str, Any] = field(default_factory=dict)  # what only one source tells
 
     @property
@@ -100,18 +105,67 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """A file of attempts. ``lost`` are those that a later resume marked; ``open`` began and nobody ended them yet."""
+    """A file of attempts. ``lost`` are those that a later resume marked; ``open`` began and nobody ended them yet.
+
+    ``earlier`` are finished tries that the infrastructure ended and that a later one of the slot replaces.
+    """
 
     finished: tuple[Attempt, ...]
     lost: tuple[Attempt, ...]
     open: tuple[Attempt, ...]
     torn: int  # lines that a crash cut off
+    earlier: tuple[Attempt, ...] = ()
 
 
 def to_json(attempt: Attempt) -> dict[str, Any]:
     """Return the attempt as plain data, without what is not known."""
-    empty: dict[str, Any] = {"verdicts": (), "extra": {}}
-    return {name: value for name, value in asdict(attempt).items() if value is not None and value != empty.get(name)}
+    told: dict[str, Any] = {name: getattr(attempt, name) for name in _FIELDS}
+    told |= {
+        "error": None if attempt.error is None else asdict(attempt.error),
+        "output": as_json(attempt.output),
+        "verdicts": [asdict(verdict) for verdict in attempt.verdicts] or None,
+        "extra": as_json(attempt.extra) or None,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def as_json(value: Any) -> Any:
+    """Return whatever an agent may answer as JSON has it; what JSON does not know is kept as text."""
+    try:
+        return json.loads(json.dumps(value, default=_text, allow_nan=False))
+    except Exception:  # noqa: BLE001 - keys that are no text, cycles, no number, and what an object's own methods raise
+        return _each_as_json(value)
+
+
+def _each_as_json(value: Any) -> Any:
+    try:
+        return _converted(value, ())
+    except Exception:  # noqa: BLE001 - as above, and too deep
+        return _text(value)
+
+
+def _converted(value: Any, inside: tuple[int, ...]) -> Any:
+    if id(value) in inside:
+        return "<a part of itself>"
+    inside = (*inside, id(value))
+    if isinstance(value, Mapping):
+        return {_text(key): _converted(item, inside) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_converted(item, inside) for item in value]
+    if value is None or isinstance(value, bool | str):
+        return value
+    try:
+        json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError):
+        return _text(value)
+    return value
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - an object's own method; that there was one is what can be kept
+        return f"<{type(value).__qualname__}>"
 
 
 def from_json(data: Mapping[str, Any]) -> Attempt:
@@ -137,13 +191,15 @@ def attempts_file(path: Path) -> Path:
 
 
 def read_attempts(path: Path) -> list[Attempt]:
-    """Return the finished attempts of a run folder or file, in the order in which they ended."""
+    """Return the finished attempts of a run folder or file, the last try of each, in the order in which they ended."""
     return list(read_records(path).finished)
 
 
 def read_records(path: Path) -> Records:
     """Return everything that a run folder or file tells. Raises RecordsError if it cannot be read or is damaged."""
     file = attempts_file(path)
+    if file.name == REPLAYS:
+        raise RecordsError(f"{file} holds what was run again to be looked at: no evidence. Name a run's folder.")
     started: dict[str, Attempt] = {}
     ended: dict[str, Attempt] = {}
     lost: dict[str, Attempt] = {}
@@ -160,7 +216,23 @@ def read_records(path: Path) -> Records:
             ) from error
         {"started": started, "finished": ended, "lost": lost}[kind][attempt.attempt_id] = attempt
     still = [attempt for key, attempt in started.items() if key not in ended and key not in lost]
-    return Records(tuple(ended.values()), tuple(lost.values()), tuple(still), torn)
+    finished, earlier = last_tries(ended.values())
+    return Records(finished, tuple(lost.values()), tuple(still), torn, earlier)
+
+
+def last_tries(attempts: Iterable[Attempt]) -> tuple[tuple[Attempt, ...], tuple[Attempt, ...]]:
+    """Return the attempts that count, and the tries that the infrastructure ended and that were made again later."""
+    counting: dict[str, Attempt] = {}
+    earlier: list[Attempt] = []
+    retryable: dict[tuple[str, str, int], str] = {}
+    for attempt in attempts:
+        before = retryable.pop(attempt.slot, None)
+        if before is not None:
+            earlier.append(counting.pop(before))
+        counting[attempt.attempt_id] = attempt
+        if attempt.outcome == "infrastructure":
+            retryable[attempt.slot] = attempt.attempt_id
+    return tuple(counting.values()), tuple(earlier)
 
 
 def _events(file: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
@@ -196,10 +268,11 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 class RecordsWriter:
     """Appends events; one writer per file (a lock keeps a second one out)."""
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / FILE
-        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    def __init__(self, folder: Path, name: str = FILE) -> None:
+        self.path = folder / name
+        with failing("Opening", self.path):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -234,13 +307,14 @@ class RecordsWriter:
 
     def sync(self) -> None:
         """Make everything that is written durable. May be called from another thread."""
-        os.fsync(self._descriptor)
+        with failing("Writing", self.path):
+            os.fsync(self._descriptor)
 
     def lost(self, attempts: Iterable[Attempt]) -> None:
         """Note attempts that began and that nobody ended, durably."""
         for attempt in attempts:
             self._append("lost", attempt)
-        os.fsync(self._descriptor)
+        self.sync()
 
     def _append(self, event: str, attempt: Attempt) -> None:
         self._write(json.dumps({"event": event, **to_json(attempt)}, ensure_ascii=False))
@@ -248,10 +322,29 @@ class RecordsWriter:
     def _write(self, text: str) -> None:
         # A lone surrogate, which an agent's text may hold, is no UTF-8: it is written as JSON's escape.
         left = memoryview((text + "\n").encode("utf-8", "backslashreplace"))
-        while left:
-            left = left[os.write(self._descriptor, left) :]
+        with failing("Writing", self.path):
+            size = os.fstat(self._descriptor).st_size
+            try:
+                while left:
+                    left = left[os.write(self._descriptor, left) :]
+            except OSError:
+                # A full disk may take a part of a line, and the next line would be joined to it.
+                os.ftruncate(self._descriptor, size)
+                raise
 
     def _mark_torn(self) -> None:
         size = os.fstat(self._descriptor).st_size
         if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
             self._write('\n{"event": "torn"}')
+
+
+@contextlib.contextmanager
+def failing(doing: str, path: Path) -> Iterator[None]:
+    """Turn what a file system refuses into an error that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise RecordsError(
+            f"{doing} {path}: {error.strerror}. What was recorded before is kept. Make room or make it writable, and "
+            "continue with the same folder."
+        ) from error

@@ -1,12 +1,14 @@
 """Repeats a suite: k attempts of each task and variant, recorded as they end, and continued where a run broke off.
 
-Rule: a slot (variant, task, repetition) is finished once. What is finished is never run again; what was under way when
-the harness died is marked lost and run again. Budgets and Ctrl-C only keep further attempts from beginning.
+Rule: a slot (variant, task, repetition) is finished once. What is finished is never run again, however it ended, unless
+the infrastructure ended it; what was under way when the harness died is marked lost and run again. Budgets and Ctrl-C
+only keep further attempts from beginning.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import os
 import random
@@ -14,6 +16,7 @@ import signal
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,12 +26,23 @@ from surefoot.evaluation import frozen, provenance, telemetry
 from surefoot.evaluation.errors import EffectsError, RecordsError, SuiteError
 from surefoot.evaluation.execute import Means, Order, begun, make_attempt
 from surefoot.evaluation.pool import Pool
-from surefoot.evaluation.records import MANIFEST, Attempt, RecordsWriter, read_records
+from surefoot.evaluation.records import (
+    FILE,
+    MANIFEST,
+    REPLAYS,
+    Attempt,
+    Records,
+    RecordsWriter,
+    failing,
+    last_tries,
+    read_records,
+)
 from surefoot.evaluation.suite import Suite, plain, suite_hash
 from surefoot.instrumentation import flush
 
 FORMAT: Final = "surefoot.run/1"
 _FLUSH_SECONDS: Final = 30.0
+_MOST: Final = 10_000_000  # attempts of a run, which are a list in memory
 _IN_PROCESSES: Final = frozenset({"process", "fresh"})
 _REMEDY: Final = "replay them from a cassette, simulate or withhold them, and say so in protocol.effects"
 
@@ -44,6 +58,12 @@ class Plan:
     tasks: tuple[str, ...] = ()  # none: all
     endpoint: str | None = None  # OTLP over HTTP
     given: dict[str, str] = field(default_factory=dict)  # image_digest, retrieval_snapshot
+    replayed: int | None = None  # only this repetition, again, with its seed, to look at: never evidence
+
+    @property
+    def file(self) -> str:
+        """The name of the file that attempts are recorded in."""
+        return FILE if self.replayed is None else REPLAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +71,13 @@ class Ran:
     """What a run came to."""
 
     folder: Path
-    attempts: tuple[Attempt, ...]  # all finished ones of the folder
+    attempts: tuple[Attempt, ...]  # all finished ones of the folder, the last try of each
     slots: int  # attempts that the plan asks for
     made: int  # of this run
     lost: int  # under way when an earlier run broke off; run again
     ended: str  # "complete", "budget: ...", "interrupted"
     drifted: bool  # attempts of the folder were made under different conditions
+    retried: int = 0  # tries in the folder that the infrastructure ended and that were made again
 
 
 Slot = tuple[str, str, int]  # variant, task, repetition
@@ -80,22 +101,24 @@ def repeat(plan: Plan, observer: Observer | None = None) -> Ran:
 async def repeat_async(plan: Plan, observer: Observer | None = None, stop: asyncio.Event | None = None) -> Ran:
     """As :func:`repeat`; ``stop`` ends it, as Ctrl-C does."""
     check(plan)
-    with RecordsWriter(plan.folder) as writer:
-        before = read_records(plan.folder)
-        run = _Run(plan, writer, list(before.finished), observer or (lambda *_: None))
+    with RecordsWriter(plan.folder, plan.file) as writer:
+        before = read_records(writer.path) if plan.replayed is None else Records((), (), (), 0)
+        run = _Run(plan, writer, before, observer or (lambda *_: None))
         async with _making(plan) as make:
             # Reading the packages takes as long as half a child's start, and waits for the disk as that does.
             conditions, drifted = await asyncio.to_thread(_conditions, plan)
             writer.lost(before.open)
             ended = await run.go(make, conditions, stop or asyncio.Event())
+    counting, again = last_tries(run.finished)
     return Ran(
         folder=plan.folder,
-        attempts=tuple(run.finished),
+        attempts=counting,
         slots=len(run.slots),
-        made=len(run.finished) - len(before.finished),
+        made=len(run.made),
         lost=len(before.open),
         ended=ended,
         drifted=drifted,
+        retried=len(before.earlier) + len(again),
     )
 
 
@@ -111,8 +134,14 @@ def check(plan: Plan) -> None:
         for name in asked:
             if name not in known:
                 raise SuiteError(f"The suite {suite.name} has no {what} {name!r}; there are {', '.join(known)}.")
+    if protocol.k * len(suite.tasks) * len(suite.variants) > _MOST:
+        raise SuiteError(
+            f"The suite {suite.name} asks for {protocol.k} repetitions of {len(suite.tasks)} tasks: more than "
+            f"{_MOST:,} attempts. Write a smaller k."
+        )
     if protocol.k < 1 or not suite.tasks:
         raise SuiteError(f"The suite {suite.name} asks for nothing: give it a task, and k of 1 or more.")
+    _check_copies(suite)
     if protocol.isolation in _IN_PROCESSES:
         if plan.source is None:
             raise SuiteError(
@@ -124,6 +153,19 @@ def check(plan: Plan) -> None:
         )
     if protocol.freeze is not None:
         frozen.check(protocol.freeze)
+    if plan.replayed is not None and plan.endpoint is not None:
+        raise SuiteError("What is run again to be looked at is sent nowhere: a lake would count it. Name no endpoint.")
+
+
+def _check_copies(suite: Suite) -> None:
+    for task in suite.tasks:
+        try:
+            copy.deepcopy((task.input, None if callable(task.fixture) else task.fixture))
+        except Exception as error:
+            raise SuiteError(
+                f"Each attempt of {task.id} gets a copy of its input and fixture, and copying them failed: "
+                f"{type(error).__name__}: {error}. Give data, or make what cannot be copied in a fixture's function."
+            ) from error
 
 
 def new_folder(suite: Suite, parent: Path) -> Path:
@@ -141,7 +183,8 @@ def slots_of(plan: Plan) -> list[Slot]:
     tasks = [name for name in _ids(suite) if not plan.tasks or name in plan.tasks]
     random.Random(suite.protocol.seed).shuffle(tasks)  # noqa: S311 - an order that repeats
     names = [name for name in suite.names if not plan.variants or name in plan.variants]
-    return [(name, task, number) for task in tasks for number in range(suite.protocol.k) for name in names]
+    numbers = range(suite.protocol.k) if plan.replayed is None else (plan.replayed,)
+    return [(name, task, number) for task in tasks for number in numbers for name in names]
 
 
 def _ids(suite: Suite) -> tuple[str, ...]:
@@ -154,7 +197,7 @@ def _conditions(plan: Plan) -> tuple[dict[str, Any], bool]:
     where = Path(plan.source).parent if plan.source and plan.source.endswith((".yaml", ".yml", ".py")) else Path.cwd()
     found = provenance.collect(plan.suite, where, besides=plan.folder.parent, given=plan.given)
     if path.exists():
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = _read_manifest(path)
         if manifest["suite_hash"] != found["suite_hash"]:
             raise RecordsError(
                 f"{plan.folder} holds attempts of the suite as it was ({manifest['suite_hash']}), and it has changed "
@@ -169,15 +212,32 @@ def _conditions(plan: Plan) -> tuple[dict[str, Any], bool]:
             "source": plan.source,
             "started_at": time.time(),
             "provenances": {},
+            **({} if plan.replayed is None else {"replay": True}),
         }
     manifest["provenances"][found["id"]] = found
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        json.dump(manifest, file, indent=1, ensure_ascii=False)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    _write_manifest(path, manifest)
     return found, len(manifest["provenances"]) > 1
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if {"suite_hash", "provenances"} <= found.keys():
+            return dict(found)
+        why = "it is of no run of surefoot repeat"
+    except (OSError, ValueError, AttributeError) as error:
+        why = str(error)
+    raise RecordsError(f"Reading {path}: {why}. Restore it, or use a new folder.")
+
+
+def _write_manifest(path: Path, manifest: dict[str, Any]) -> None:
+    temporary = path.with_suffix(".tmp")
+    with failing("Writing", path):
+        with temporary.open("w", encoding="utf-8") as file:
+            json.dump(manifest, file, indent=1, ensure_ascii=False)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
 
 
 class _Run:
@@ -187,24 +247,31 @@ class _Run:
         self,
         plan: Plan,
         writer: RecordsWriter,
-        finished: list[Attempt],
+        before: Records,
         observer: Observer,
     ) -> None:
-        self.plan, self.finished = plan, finished
+        self.plan, self._before = plan, before
+        self.made: list[Attempt] = []
         self.slots = slots_of(plan)
         self._writer, self._observer = writer, observer
         self._durable = _Durable(writer)
-        done = {attempt.slot for attempt in finished}
+        done = {attempt.slot for attempt in before.finished if attempt.outcome != "infrastructure"}
+        self._tries = Counter(each.slot for each in (*before.earlier, *before.finished) if each.slot not in done)
         self._left = iter([slot for slot in self.slots if slot not in done])
-        self._wanted = set(self.slots)
         self._began = time.monotonic()
         self._why: str | None = None
         self._hash = suite_hash(plan.suite)
         self._under_way: dict[str, Attempt] = {}
         self._effects: set[str] = set()
-        self._tokens, self._usd, self._done = 0, 0.0, 0
-        for attempt in finished:
+        self._tokens, self._usd = 0, 0.0
+        self._done = sum(slot in done for slot in self.slots)
+        for attempt in (*before.earlier, *before.finished):
             self._count(attempt)
+
+    @property
+    def finished(self) -> list[Attempt]:
+        """What the folder holds, without tries that were made again before."""
+        return [*self._before.finished, *self.made]
 
     async def go(self, make: Make, conditions: dict[str, Any], stop: asyncio.Event) -> str:
         """Make what is left; return how it ended."""
@@ -236,7 +303,7 @@ class _Run:
             slot = next(self._left, None)
             if slot is None or self._why is not None:
                 return
-            order = ordered(slot)
+            order = replace(ordered(slot), tried=self._tries[slot] or None)
             start = replace(begun(self.plan.suite, order), suite_hash=self._hash)
             self._writer.started(start)
             self._under_way[order.attempt_id] = start
@@ -248,7 +315,8 @@ class _Run:
             self._observer(attempt, self._done, len(self.slots))
 
     def _note(self, attempt: Attempt) -> None:
-        self.finished.append(attempt)
+        self.made.append(attempt)
+        self._done += 1
         self._count(attempt)
         acts = set(attempt.extra.get("effects", ())) & {"write", "irreversible"}
         if acts and self.plan.suite.protocol.effects == "none":
@@ -258,7 +326,6 @@ class _Run:
     def _count(self, attempt: Attempt) -> None:
         self._tokens += (attempt.input_tokens or 0) + (attempt.output_tokens or 0)
         self._usd += attempt.cost_usd or 0.0
-        self._done += attempt.slot in self._wanted
 
     def _over_budget(self) -> str | None:
         budget = self.plan.suite.protocol.budget

@@ -4,7 +4,9 @@ Rule: nothing that happens in here reaches the parent but messages: the agent's 
 exit is the end of the socket. When the parent is gone, this process and everything that it started is killed.
 
 Messages are a length (4 bytes, big endian) and JSON. From here: ``ready`` or ``failed`` once; then per order ``began``,
-``answered`` and ``done``. ``done`` says whether the attempt left something behind that the next one would meet.
+``answered`` and ``done``. ``done`` says whether the attempt left something behind that the next one would meet:
+threads, tasks, processes, another environment, working directory, locale, signal handler or standard stream. What
+modules keep in variables is not seen.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import locale
 import os
 import queue
 import signal
@@ -50,19 +53,22 @@ def main(descriptor: int, source: str, variant: str, endpoint: str | None) -> No
     except SurefootError as error:
         _send(channel, {"failed": str(error)})
         return
+    # A process that the agent forks is not the one that answers, and must not keep the socket open when that one ends.
+    os.register_at_fork(after_in_child=channel.close)
     means = Means(suite, usage, threads=True)
     orders = _listen(channel)
     _send(channel, {"ready": True})
     known = set(threading.enumerate())
     while True:
         order = orders.get()
-        before = _surroundings()
+        before, running = _surroundings(), _processes()
         attempt, left = _alone(_attempt(means, Order(**order), channel, endpoint))
         if endpoint is not None and not flush(_FLUSH_SECONDS):
             attempt = replace(attempt, extra={**attempt.extra, "undelivered": True})
         left += _left_behind(known)
-        left += [] if _surroundings() == before else ["the environment or the working directory"]
-        _send(channel, {"done": _portable(attempt), "left": left})
+        left += [name for name, value in _surroundings().items() if value != before[name]]
+        left += [f"process {pid}" for pid in _processes() - running]
+        _send(channel, {"done": to_json(attempt), "left": left})
 
 
 def instrument() -> None:
@@ -95,21 +101,41 @@ async def _attempt(means: Means, order: Order, channel: socket.socket, endpoint:
         _send(channel, {"began": {"trace_id": attempt.trace_id, "run_id": attempt.run_id}})
 
     return await make_attempt(
-        means, order, began=began, answered=lambda attempt: _send(channel, {"answered": _portable(attempt)})
+        means, order, began=began, answered=lambda attempt: _send(channel, {"answered": to_json(attempt)})
     )
 
 
-def _portable(attempt: Attempt) -> dict[str, Any]:
-    """Return the attempt as JSON has it; what JSON does not know of an answer is kept as text."""
-    return dict(json.loads(json.dumps(to_json(attempt), default=str)))
-
-
-def _surroundings() -> tuple[str, dict[str, str]]:
+def _surroundings() -> dict[str, Any]:
+    """Return what the next attempt would find."""
     try:
         folder = str(Path.cwd())
     except FileNotFoundError:
         folder = "gone"
-    return folder, {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    return {
+        "the working directory": folder,
+        "the environment": {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")},
+        "the locale": locale.setlocale(locale.LC_ALL),
+        "signal handlers": [signal.getsignal(number) for number in signal.valid_signals()],
+        "standard streams": [_opened(descriptor) for descriptor in range(3)],
+        "sys.stdout or sys.stderr": [(stream, stream.closed) for stream in (sys.stdout, sys.stderr)],
+    }
+
+
+def _opened(descriptor: int) -> tuple[int, int] | None:
+    try:
+        status = os.fstat(descriptor)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _processes() -> set[str]:
+    """Return the living children of this process, where the system has /proc to tell them."""
+    found: set[str] = set()
+    for thread in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            found.update(thread.read_text().split())
+    return found
 
 
 def _left_behind(known: set[threading.Thread]) -> list[str]:
@@ -148,6 +174,8 @@ def _exactly(channel: socket.socket, size: int) -> bytes:
 
 
 def _send(channel: socket.socket, message: dict[str, Any]) -> None:
+    if channel.fileno() < 0:
+        os._exit(0)  # a fork of the agent's own that came back to here
     body = json.dumps(message).encode()
     channel.sendall(LENGTH.pack(len(body)) + body)
 

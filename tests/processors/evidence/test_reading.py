@@ -124,6 +124,17 @@ def test_groups_missing_verdicts_and_ends_that_nobody_judges(tables: Tables) -> 
     assert {(use.name, use.runs) for use in found.graders} == {("tests", 3), ("judge", 1)}
 
 
+def test_a_verdict_counts_whatever_error_ended_the_run(tables: Tables) -> None:
+    broken: Row = {"outcome": "error", "error_type": "InfrastructureError"}
+    tables.hold(
+        runs=[run(f"a{number}", repetition=number, **broken) for number in range(4)],
+        verdicts=[verdict("v0", "a0", "fail"), verdict("v1", "a1", "pass"), verdict("v2", "a2", "unresolved")],
+    )
+    groups = read(tables).groups
+    found = (groups.n, groups.c, groups.missing, groups.infrastructure)
+    assert [column.tolist() for column in found] == [[2], [1], [0], [2]]
+
+
 def test_versions_and_variants_are_never_mixed(tables: Tables) -> None:
     tables.hold(
         runs=[

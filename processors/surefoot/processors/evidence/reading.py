@@ -220,7 +220,10 @@ def _attempts(
             gone, pa.scalar(None, pa.bool_()), _when((stopped, False), (runs["mode"].is_valid(), True))
         ),
         "intervened": _when((stopped, True), (runs["mode"].is_valid(), False)),
-        "infrastructure": _infrastructure(runs),
+        # A verdict is about the run as it ended: to set it apart for its error would hide failures that somebody saw.
+        "infrastructure": pc.and_not(
+            _infrastructure(runs), pc.fill_null(pc.is_in(verdict, value_set=pa.array(("pass", "fail"))), False)
+        ),
         "excluded": unjudged,
         "abstained": _when(
             (pc.is_in(runs["abstention"], value_set=pa.array(("yes", "true", "abstained"))), True),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from functools import lru_cache
 from typing import Final
 
 import duckdb
@@ -38,6 +39,8 @@ SCHEMA: Final = pa.schema(
 # Tables of the connection: the cube, and what each of its combinations counts as, for whom.
 CUBE: Final = "slo_cube"
 _PARTS: Final = "slo_parts"
+# What more combinations count as is not kept.
+_MOST_SEEN: Final = 10_000
 
 _HOUR: Final = 3600
 
@@ -92,25 +95,15 @@ def cube_schema(columns: Iterable[str]) -> pa.Schema:
 
 def shares(con: duckdb.DuckDBPyConnection, slos: Sequence[Slo]) -> dict[str, pa.Table]:
     """The counts of each SLO, by name, from the table ``CUBE``."""
-    dimensions = dimensions_of_all(slos)
-    values: Parameters = {}
-    parts = [
-        _part(number, slo, view, dimensions, values) for number, slo in enumerate(slos) for view in Source.of(slo).views
-    ]
-    combination = _combination(dimensions)
+    combination = _combination(dimensions_of_all(slos))
+    # S608, here and below: only numbered columns and parameters are put together.
+    text = f"SELECT DISTINCT {', '.join(combination)} FROM {CUBE} ORDER BY ALL"  # noqa: S608
+    seen = tuple(con.execute(text).fetchall())
+    parts, labels = (_parts if len(seen) <= _MOST_SEEN else _parts.__wrapped__)(tuple(slos), seen)
+    con.register(_PARTS, parts)
     same = [f"{CUBE}.{name} IS NOT DISTINCT FROM {_PARTS}.{name}" for name in combination]
-    # One query for all SLOs: planning one for each of a hundred took most of the time.
-    con.execute(
-        f"""
-        CREATE OR REPLACE TEMP TABLE {_PARTS} AS
-        WITH combinations AS (SELECT DISTINCT {", ".join(combination)} FROM {CUBE})
-        SELECT dense_rank() OVER (ORDER BY number, view, stratum_key) - 1 AS part, *
-        FROM ({" UNION ALL ".join(parts)})
-        """,  # noqa: S608 - see above
-        values,
-    )
-    labels = con.sql(f"SELECT DISTINCT part, number, view, stratum_key FROM {_PARTS} ORDER BY part").to_arrow_table()  # noqa: S608
     kinds = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(CLASSES))
+    # One query for all SLOs: planning one for each of a hundred took most of the time.
     found = con.sql(
         f"""
         SELECT part, start, CASE kind {kinds} END AS kind, CAST(sum(events) AS BIGINT) AS events,
@@ -118,10 +111,35 @@ def shares(con: duckdb.DuckDBPyConnection, slos: Sequence[Slo]) -> dict[str, pa.
         FROM {CUBE} INNER JOIN {_PARTS} ON {" AND ".join(same)}
         GROUP BY ALL
         ORDER BY part, start
-        """  # noqa: S608 - see above
+        """  # noqa: S608
     ).to_arrow_table()
-    con.execute(f"DROP TABLE {_PARTS}")
+    con.unregister(_PARTS)
     return _tables(slos, labels, found)
+
+
+@lru_cache(maxsize=64)
+def _parts(slos: tuple[Slo, ...], combinations: tuple[tuple[str | None, ...], ...]) -> tuple[pa.Table, pa.Table]:
+    """What each combination counts as, for whom; and what its numbers of parts stand for.
+
+    Kept, because from one minute to the next the combinations are the same and planning this took half of a share.
+    """
+    dimensions = dimensions_of_all(slos)
+    values: Parameters = {}
+    parts = [
+        _part(number, slo, view, dimensions, values) for number, slo in enumerate(slos) for view in Source.of(slo).views
+    ]
+    schema = pa.schema([(name, pa.string()) for name in _combination(dimensions)])
+    columns = zip(*combinations, strict=True) if combinations else [[] for _ in schema]
+    with duckdb.connect() as con:
+        con.register("combinations", pa.table([pa.array(column, pa.string()) for column in columns], schema=schema))
+        found = con.sql(
+            "SELECT dense_rank() OVER (ORDER BY number, view, stratum_key) - 1 AS part, * "  # noqa: S608
+            f"FROM ({' UNION ALL '.join(parts)})",
+            params=values,
+        ).to_arrow_table()
+        con.register(_PARTS, found)
+        text = f"SELECT DISTINCT part, number, view, stratum_key FROM {_PARTS} ORDER BY part"  # noqa: S608
+        return found.drop_columns(["number", "view", "stratum_key"]), con.sql(text).to_arrow_table()
 
 
 def _tables(slos: Sequence[Slo], labels: pa.Table, found: pa.Table) -> dict[str, pa.Table]:

@@ -14,7 +14,7 @@ from rich.text import Text
 from surefoot.cli.config import load
 from surefoot.cli.output import JSON_OPTION, console, lasting, number, objective_percent, percent, print_json
 from surefoot.cli.slo_spent import print_spent, spent_on
-from surefoot.cli.slo_status import STATE_STYLE, demand, latest, watermark
+from surefoot.cli.slo_status import STATE_STYLE, demand, latest, print_widest, watermark
 from surefoot.errors import SurefootError
 
 if TYPE_CHECKING:
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from surefoot.processors.slo.report import SloReport, StratumReport, TierReport
 
 _FEW = 30
+# What is said of a window: the first that fits.
+_COLUMNS = (
+    ("window", "good", "bad", "unlabelled", "excluded", "bad share", "at least–at most", "burn"),
+    ("window", "good", "bad", "unlabelled", "bad share", "burn"),
+    ("window", "bad", "bad share", "burn"),
+)
 
 
 class UnknownSloError(SurefootError):
@@ -105,7 +111,7 @@ def _explain_view(slo: SloReport, stratum: StratumReport, computed_at: float) ->
     state = Text(stratum.state.replace("_", " "), style=STATE_STYLE.get(stratum.state, ""))
     out.print(Text(f"{title}:", style="bold"), state)
     _say(*_where_it_ends(slo, computed_at))
-    out.print(_windows(stratum))
+    print_widest(out, (_windows(stratum, columns) for columns in _COLUMNS))
     _say(*_budget(slo, stratum))
     for tier in stratum.tiers:
         out.print(_tier(tier))
@@ -143,22 +149,23 @@ def _where_it_ends(slo: SloReport, computed_at: float) -> Iterator[str]:
         yield f"No numbers: {slo.problem}."
 
 
-def _windows(stratum: StratumReport) -> Table:
+def _windows(stratum: StratumReport, columns: tuple[str, ...]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("window", "good", "bad", "unlabelled", "excluded", "bad share", "at least–at most", "burn"):
+    for title in columns:
         table.add_column(title, justify="left" if title == "window" else "right", no_wrap=True)
     for window in stratum.windows:
         counts = window.counts
         bounds = "–"
         if window.error_ratio_low is not None and window.error_ratio_high is not None:
             bounds = f"{100 * window.error_ratio_low:.2f}–{100 * window.error_ratio_high:.2f} %"
-        table.add_row(
-            window.window,
-            *(f"{count:,}" for count in (counts.good, counts.bad, counts.unlabelled, counts.excluded)),
-            percent(window.error_ratio, 2),
-            bounds,
-            number(window.burn_rate),
-        )
+        cells = {
+            "window": window.window,
+            **{name: f"{getattr(counts, name):,}" for name in ("good", "bad", "unlabelled", "excluded")},
+            "bad share": percent(window.error_ratio, 2),
+            "at least–at most": bounds,
+            "burn": number(window.burn_rate),
+        }
+        table.add_row(*(cells[title] for title in columns))
     return table
 
 

@@ -48,11 +48,14 @@ def print_spent(spending: Spending) -> None:
 
 
 def _table(title: str, parts: Sequence[Part]) -> Table:
+    from surefoot.processors.slo.spent import OUTSIDE
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(f"spent by {title}", overflow="fold")
     for column in ("bad", "n", "of the bad", "of the budget"):
         table.add_column(column, justify="right", no_wrap=True)
-    for part in parts[:_SHOWN]:
+    shown = [part for place, part in enumerate(parts) if place < _SHOWN or part.name == OUTSIDE]
+    for part in shown:
         counts = part.counts
         table.add_row(
             Text(part.name),
@@ -61,7 +64,7 @@ def _table(title: str, parts: Sequence[Part]) -> Table:
             percent(part.of_bad, 1),
             percent(part.of_budget, 1),
         )
-    if len(parts) > _SHOWN:
-        rest = sum(part.counts.bad for part in parts[_SHOWN:])
-        table.add_row(Text(f"{len(parts) - _SHOWN} more", style="dim"), f"{rest:,}", "", "", "")
+    if len(parts) > len(shown):
+        rest = sum(part.counts.bad for part in parts) - sum(part.counts.bad for part in shown)
+        table.add_row(Text(f"{len(parts) - len(shown)} more", style="dim"), f"{rest:,}", "", "", "")
     return table

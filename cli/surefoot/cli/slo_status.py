@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from rich.cells import cell_len
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from surefoot.cli.config import load
-from surefoot.cli.output import JSON_OPTION, WIDE, console, lasting, number, objective_percent, percent, print_json
+from surefoot.cli.output import JSON_OPTION, console, lasting, number, objective_percent, percent, print_json
 from surefoot.errors import UnreachableError
 
 if TYPE_CHECKING:
     from surefoot.processors.slo.report import ActionReport, SloReport, StatusReport, StratumReport
 
-_SHOWN_WINDOWS = ("5m", "1h", "6h", "3d")
-_FEW_WINDOWS = ("1h", "6h")
-ROOMY = 92  # columns; narrower terminals get one burn rate, so that names stay whole
+# What stands between name and state: the first that leaves names whole.
+_BURNS = ("5m", "1h", "6h", "3d")
+_COLUMNS: tuple[tuple[str, ...], ...] = (
+    ("objective", "good", "95 % interval", "n", "unlabelled", "budget left", "lasts", *_BURNS),
+    ("objective", "good", "n", "unlabelled", "budget left", "lasts", *_BURNS),
+    ("good", "n", "budget left", "1h", "6h"),
+    ("good", "n", "budget", "1h"),
+    ("good", "budget"),
+    ("budget",),
+)
+_BETWEEN = 2  # spaces that rich puts between columns
 STATE_STYLE = {
     "ok": "green",
     "no_data": "dim",
@@ -72,23 +82,8 @@ def latest(folder: Path) -> StatusReport:
 def print_table(report: StatusReport, now: float) -> None:
     """The table that people see: one line a view of an SLO, its strata below it when it has some."""
     out = console()
-    wide = out.width >= WIDE
-    windows = _SHOWN_WINDOWS if wide else _FEW_WINDOWS if out.width >= ROOMY else _FEW_WINDOWS[:1]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("SLO", overflow="fold")  # the one that gives way: a cut number would mislead
-    titles = (
-        ["objective", "good", "95 % interval", "n", "unlabelled", "budget left", "lasts"]
-        if wide
-        else ["good", "n", "budget"]
-    )
-    for title in [*titles, *(f"burn {window}" for window in windows)]:
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("state", no_wrap=True)
-    for slo in report.slos:
-        for stratum in slo.strata:
-            cells = _cells(slo, stratum, windows)
-            table.add_row(*(cells[title] for title in ["SLO", *titles, *windows, "state"]))
-    out.print(table)
+    whole = max((cell_len(word) for name in _names(report) for word in name.split(" (")), default=0)
+    print_widest(out, [*(_table(report, columns, whole) for columns in _COLUMNS), _table(report, _COLUMNS[-1], 1)])
     for slo in report.slos:
         for note in _notes(slo, report.computed_at):
             out.print(Text(f"{_title(slo)}: {note}", style="yellow"))
@@ -100,11 +95,50 @@ def print_table(report: StatusReport, now: float) -> None:
         out.print("[dim]Why, in words: surefoot slo explain NAME[/dim]")
 
 
+def print_widest(out: Console, tables: Iterable[Table]) -> None:
+    """The first of several tables that needs to cut nothing, else the last."""
+    found = None
+    for found in tables:
+        if _needs(found) <= out.width:
+            break
+    if found is not None:
+        out.print(found)
+
+
+def _needs(table: Table) -> int:
+    """The columns that its cells take on a terminal."""
+    widths = (
+        column.min_width or max(cell_len(str(cell)) for cell in (column.header, *column.cells))
+        for column in table.columns
+    )
+    return sum(widths) + _BETWEEN * (len(table.columns) - 1)
+
+
+def _names(report: StatusReport) -> Iterator[str]:
+    """What stands in the first column."""
+    for slo in report.slos:
+        yield from (f"  {stratum.key}" if stratum.key else _title(slo) for stratum in slo.strata)
+
+
+def _table(report: StatusReport, columns: tuple[str, ...], names: int) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    # The one that gives way: a cut number would mislead.
+    table.add_column("SLO", overflow="fold", min_width=names)
+    for name in columns:
+        table.add_column(f"burn {name}" if name in _BURNS else name, justify="right", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    for slo in report.slos:
+        for stratum in slo.strata:
+            cells = _cells(slo, stratum)
+            table.add_row(*(cells[name] for name in ("SLO", *columns, "state")))
+    return table
+
+
 def _title(slo: SloReport) -> str:
     return slo.slo if len(slo.views) == 1 else f"{slo.slo} ({slo.view})"
 
 
-def _cells(slo: SloReport, stratum: StratumReport, windows: tuple[str, ...]) -> dict[str, Text]:
+def _cells(slo: SloReport, stratum: StratumReport) -> dict[str, Text]:
     period = stratum.windows[-1]
     burns = {window.window: window.burn_rate for window in stratum.windows}
     burning = {name for tier in stratum.tiers if tier.burning for name in (tier.long_window, tier.short_window)}
@@ -123,7 +157,7 @@ def _cells(slo: SloReport, stratum: StratumReport, windows: tuple[str, ...]) -> 
         "budget left": budget,
         "budget": budget,
         "lasts": Text(lasting(stratum.time_to_exhaustion_seconds)),
-        **{w: Text(number(burns.get(w), "{:.1f}"), style="bold red" if w in burning else "") for w in windows},
+        **{w: Text(number(burns.get(w), "{:.1f}"), style="bold red" if w in burning else "") for w in _BURNS},
         "state": Text(stratum.state.replace("_", " "), style=STATE_STYLE.get(stratum.state, "")),
     }
 
@@ -153,9 +187,7 @@ def demand(action: ActionReport) -> str:
 
 def watermark(slo: SloReport) -> str:
     """Where a matured view ends, and what that was learnt from."""
-    learnt = (
-        f"learnt from {slo.label_delay_n:,} labels"
-        if slo.label_delay_n
-        else "too few labels of live runs to learn it from"
-    )
-    return f"its numbers end {lasting(slo.label_delay_seconds)} ago, when most labels have come ({learnt})"
+    ends = f"its numbers end {lasting(slo.label_delay_seconds)} ago"
+    if slo.label_delay_n:
+        return f"{ends}, when most labels have come (learnt from {slo.label_delay_n:,} labels)"
+    return f"{ends}, the longest wait for labels (labels.max_delay), until live runs have shown how late labels come"

@@ -29,12 +29,13 @@ def test_the_files_on_the_page_are_valid_together(tmp_path: Path) -> None:
     assert (cost.threshold, cost.slice_seconds, cost.slice_target, cost.objective) == (0.25, 3600, 0.9, 0.995)
 
 
-def test_the_message_on_the_page_is_the_one_that_is_given(tmp_path: Path) -> None:
+def test_the_messages_on_the_page_are_those_that_are_given(tmp_path: Path) -> None:
     sli, slo, policy, _ = blocks("yaml")
-    (tmp_path / "all.yaml").write_text(f"{sli}---\n{policy}")
+    (tmp_path / "all.yaml").write_text(sli)
+    (tmp_path / "policies.yaml").write_text(policy.replace("op: gt", "op: lt"))
     (tmp_path / "outcome.yaml").write_text(slo.replace("indicatorRef: desk-outcome", "indicatorRef: desk-outcom"))
-    (problem,) = load_slos(tmp_path).problems
-    assert blocks("text") == [f"slos/{str(problem).removeprefix(f'{tmp_path}/')}\n"]
+    told = [f"slos/{str(problem).removeprefix(f'{tmp_path}/')}\n" for problem in load_slos(tmp_path).problems]
+    assert blocks("text") == ["".join(told)]
 
 
 def test_the_page_names_every_kind_and_every_field_with_its_default() -> None:

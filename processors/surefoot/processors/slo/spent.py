@@ -25,6 +25,7 @@ from surefoot.processors.slo.definition import MATURED, OCCURRENCES, Slo, error_
 from surefoot.processors.slo.indicator import SQL
 from surefoot.processors.slo.report import Counts, SloReport, WindowReport
 
+OUTSIDE: Final = "outside of incidents"
 _HOUR: Final = 3600
 _LEAST_BAD: Final = 2
 

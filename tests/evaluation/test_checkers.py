@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from surefoot.evaluation import AttemptContext, Checker, Endpoint, Protocol, Suite, Task, User, Verdict
+from surefoot.evaluation import (
+    AttemptContext,
+    Checker,
+    Endpoint,
+    InfrastructureError,
+    Protocol,
+    Suite,
+    Task,
+    User,
+    Verdict,
+)
+from surefoot.evaluation.calling import answer
 from surefoot.evaluation.checkers import acceptable, check, signature
 from surefoot.evaluation.runner import Plan, repeat
 
@@ -217,3 +230,77 @@ def test_a_user_that_does_not_answer_is_the_infrastructure(
     endpoint[2].append(None)
     user = User(endpoint=Endpoint(url=endpoint[0], model="user-1", prompt="p", version="1"))
     assert conversing(user, tmp_path).outcome == "infrastructure"
+
+
+def test_a_schema_fetches_nothing() -> None:
+    asked: list[str] = []
+
+    class Schema(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_: Any) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Schema) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        there = {"$ref": f"http://127.0.0.1:{server.server_port}/schema.json"}
+        found = check(Checker(type="json_schema", expected=there), {"a": 1}, context())
+        server.shutdown()
+        thread.join()
+    assert asked == []
+    assert found.verdict == "unresolved"
+    draft = {"$ref": "https://json-schema.org/draft/2020-12/schema"}
+    assert check(Checker(type="json_schema", expected=draft), {"type": 5}, context()).verdict == "fail"
+    assert check(Checker(type="json_schema", expected=True), "5", context()).verdict == "pass"
+
+
+def leaves(_: Any) -> Any:
+    raise SystemExit(3)
+
+
+def says_no(_: Any) -> Any:
+    pytest.fail("not this one")
+
+
+def skips(_: Any) -> Any:
+    pytest.skip("another time")
+
+
+def numpys(_: Any) -> Any:
+    return np.bool_(False)
+
+
+@pytest.mark.parametrize(
+    ("function", "verdict", "told"),
+    [
+        (leaves, "unresolved", "SystemExit"),
+        (says_no, "fail", "not this one"),
+        (skips, "unresolved", "another time"),
+        (numpys, "fail", None),
+    ],
+)
+def test_a_callable_ends_nothing(function: Any, verdict: str, told: str | None) -> None:
+    found = check(Checker(type="callable", expected=function), "x", context())
+    assert found.verdict == verdict
+    assert (told or "") in (found.explanation or "")
+
+
+@pytest.mark.parametrize("found", [{"ok": 1}, {"ok": True, "more": 1}, {"ok": [True]}])
+def test_exact_is_exact_at_every_depth(found: Any) -> None:
+    checker = Checker(type="exact", expected={"ok": True})
+    assert check(checker, {"ok": True}, context()).verdict == "pass"
+    assert check(checker, found, context()).verdict == "fail"
+    assert check(Checker(type="exact", expected=[1, [True]]), [1.0, [True]], context()).verdict == "pass"
+    assert check(Checker(type="exact", expected=[1, [True]]), [1, [1]], context()).verdict == "fail"
+
+
+async def test_a_user_that_does_not_answer_in_time_is_not_the_agents_failure() -> None:
+    quiet = socket.create_server(("127.0.0.1", 0))  # takes connections, and answers none
+    url = f"http://127.0.0.1:{quiet.getsockname()[1]}"
+    user = User(endpoint=Endpoint(url=url, model="m", prompt="p", version="1", timeout_seconds=3))
+    with quiet, pytest.raises(InfrastructureError, match="simulated user"):
+        await answer(lambda _: "x", Task(id="t", input="hello", user=user), context(), limit=0.5, threads=True)

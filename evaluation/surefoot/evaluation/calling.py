@@ -1,6 +1,7 @@
 """Calling an agent: a coroutine function, or a plain one that a time limit has to be able to leave behind.
 
-Rule: nothing that the agent raises ends the caller, SystemExit neither; a time limit is told from the agent's own.
+Rule: nothing that the agent raises ends the caller, SystemExit neither; a time limit is told from the agent's own, and
+from a simulated user that does not answer.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from surefoot.evaluation.agent import AttemptContext, call_with
 from surefoot.evaluation.conversation import converse
-from surefoot.evaluation.errors import AgentExitError, AttemptTimeoutError
+from surefoot.evaluation.errors import AgentExitError, AttemptTimeoutError, InfrastructureError
 from surefoot.evaluation.suite import Task
 
 
@@ -33,10 +34,19 @@ async def answer(agent: Any, task: Task, context: AttemptContext, *, limit: floa
                 f"The agent ended its program with {error.code!r} in the middle of an attempt."
             ) from error
 
+    waiting_for_user = False
+
+    async def asked(function: Callable[..., Any], *given: Any) -> Any:
+        nonlocal waiting_for_user
+        waiting_for_user = True
+        found = await asyncio.to_thread(function, *given)
+        waiting_for_user = False
+        return found
+
     async def whole() -> Any:
         if task.user is None:
             return await once(context.input)
-        return await converse(task.user, context.input, once, asyncio.to_thread)
+        return await converse(task.user, context.input, once, asked)
 
     deadline = asyncio.timeout(limit)
     try:
@@ -45,6 +55,11 @@ async def answer(agent: Any, task: Task, context: AttemptContext, *, limit: floa
     except TimeoutError as error:
         if not deadline.expired():
             raise  # the agent's own
+        if waiting_for_user:
+            raise InfrastructureError(
+                f"The simulated user's endpoint was asked, and {limit:g} s of the attempt were over before it "
+                "answered. Check that it is up, or raise timeout_seconds."
+            ) from error
         raise AttemptTimeoutError(f"The attempt took longer than {limit:g} s.") from error
 
 

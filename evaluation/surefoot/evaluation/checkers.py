@@ -6,6 +6,7 @@ checker that fails to judge (it raises, its endpoint is down) is unresolved: nob
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import re
@@ -30,8 +31,13 @@ def check(checker: Checker, output: Any, context: AttemptContext) -> Verdict:
         passed, why = _CHECKS[checker.type](checker, _looked_at(checker, output, context), context)
     except AssertionError as error:
         passed, why = False, str(error) or "an assertion failed"
-    except Exception as error:  # noqa: BLE001 - a checker of the user's may raise anything; that is no verdict
-        passed, why = None, f"the checker failed: {type(error).__name__}: {error}"
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        raise
+    # BaseException: sys.exit() and pytest.fail() in a checker are no Exception, and must not end the harness.
+    except BaseException as error:  # noqa: BLE001 - a checker of the user's may raise anything; that is no verdict
+        said_no = _is_pytests_fail(error)
+        why = str(error) if said_no else f"the checker failed: {type(error).__name__}: {error}"
+        passed = False if said_no else None
     verdict = {True: "pass", False: "fail", None: "unresolved"}[passed]
     return Verdict(
         name=checker.title,
@@ -43,6 +49,12 @@ def check(checker: Checker, output: Any, context: AttemptContext) -> Verdict:
         grader_kind="model" if checker.type == "judge" else "executable",
         severity=checker.severity,
     )
+
+
+def _is_pytests_fail(error: BaseException) -> bool:
+    # By its name: pytest is not imported where no checker does.
+    kinds = type(error).__mro__
+    return kinds[0].__name__ == "Failed" and any(kind.__module__ == "_pytest.outcomes" for kind in kinds)
 
 
 def acceptable(verdicts: Sequence[Verdict]) -> bool | None:
@@ -122,9 +134,18 @@ def _short(value: Any) -> str:
 
 
 def _exact(checker: Checker, value: Any, _: AttemptContext) -> Found:
-    if value == checker.expected and isinstance(value, bool) == isinstance(checker.expected, bool):
+    if _equal(checker.expected, value):
         return True, None
     return False, f"expected {_short(checker.expected)}, found {_short(value)}"
+
+
+def _equal(one: Any, two: Any) -> bool:
+    """Whether two values are equal, at every depth: true is not 1."""
+    if isinstance(one, dict) and isinstance(two, dict):
+        return one.keys() == two.keys() and all(_equal(item, two[key]) for key, item in one.items())
+    if isinstance(one, list | tuple) and type(one) is type(two):
+        return len(one) == len(two) and all(map(_equal, one, two))
+    return bool(one == two) and isinstance(one, bool) == isinstance(two, bool)
 
 
 def _regex(checker: Checker, value: Any, _: AttemptContext) -> Found:
@@ -137,13 +158,16 @@ def _regex(checker: Checker, value: Any, _: AttemptContext) -> Found:
 def _json_schema(checker: Checker, value: Any, _: AttemptContext) -> Found:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
+    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]  # it has no types
 
-    if isinstance(value, str) and checker.expected.get("type") != "string":
+    if isinstance(value, str) and (checker.expected is True or checker.expected.get("type") != "string"):
         try:
             value = json.loads(value)
         except ValueError as error:
             return False, f"not JSON ({error}): {_short(value)}"
-    worst = best_match(Draft202012Validator(checker.expected).iter_errors(value))
+    # The registry of the drafts: the default one fetches what a $ref names, from wherever that is.
+    validator = Draft202012Validator(checker.expected, registry=REGISTRY)
+    worst = best_match(validator.iter_errors(value))
     return worst is None, None if worst is None else f"{worst.json_path}: {worst.message[:_SHOWN]}"
 
 
@@ -155,6 +179,8 @@ def _told(result: Any, checker: Checker) -> Found:
     why = None
     if isinstance(result, tuple) and len(result) == 2:
         result, why = result[0], str(result[1])
+    if type(result).__module__ == "numpy" and type(result).__name__ in {"bool", "bool_"}:
+        result = bool(result)
     if isinstance(result, bool):
         return result, why
     if result is None:
@@ -232,10 +258,10 @@ def _judge(checker: Checker, value: Any, context: AttemptContext) -> Found:
     )
     found = re.search(r"\{.*\}", text, re.DOTALL)
     answer = json.loads(found.group()) if found else {}
-    verdicts = {"pass": True, "fail": False}
-    if answer.get("verdict") not in verdicts:
+    verdict = {"pass": True, "fail": False}.get(str(answer.get("verdict")).strip().lower())
+    if verdict is None:
         return None, f"the judge gave no verdict: {_short(text)}"
-    return verdicts[answer["verdict"]], str(answer.get("reason", "")) or None
+    return verdict, str(answer.get("reason", "")) or None
 
 
 _CHECKS: Final[dict[str, Callable[[Checker, Any, AttemptContext], Found]]] = {

@@ -51,6 +51,8 @@ def _import(module: str, what: str) -> Any:
     _look_in(Path.cwd())
     try:
         return importlib.import_module(module)
+    except SuiteError as error:
+        raise SuiteError(f"{what}: {module}: {error}") from error
     except Exception as error:
         raise SuiteError(f"{what}: importing {module} failed: {type(error).__name__}: {error}. Correct it.") from error
 
@@ -67,6 +69,9 @@ def _import_file(path: Path) -> Any:
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
+    except SuiteError as error:
+        del sys.modules[path.stem]
+        raise SuiteError(f"{path}: {error}") from error
     except Exception as error:
         del sys.modules[path.stem]
         raise SuiteError(f"{path}: importing it failed: {type(error).__name__}: {error}. Correct it.") from error

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
+
+from surefoot.evaluation.errors import SuiteError
 
 Reference = str | Callable[..., Any]  # "module:function" or the function itself
 Effects = Literal["none", "fixture", "replayed", "simulated", "withheld", "real"]
@@ -55,6 +59,10 @@ class Checker:
     severity: str | None = None
     version: str = "1"
     endpoint: Endpoint | None = None  # of a judge
+
+    def __post_init__(self) -> None:
+        """Raise SuiteError for a checker that would never give a verdict."""
+        _known("checker", self.type, get_args(CheckerType))
 
     @property
     def title(self) -> str:
@@ -120,6 +128,17 @@ class Protocol:
     around: tuple[Reference, ...] = ()
     infrastructure_errors: tuple[str, ...] = ()  # exceptions that are nobody's failure, "openai.APIConnectionError"
 
+    def __post_init__(self) -> None:
+        """Raise SuiteError for what would be run, and not be what was meant."""
+        # A word that is not known would be no refusal: "Real" is as real as "real".
+        _known("protocol.effects", self.effects, get_args(Effects))
+        _known("protocol.isolation", self.isolation, get_args(Isolation))
+        if self.concurrency < 1 or self.timeout_seconds <= 0:
+            raise SuiteError(
+                f"protocol: concurrency {self.concurrency} and timeout_seconds {self.timeout_seconds:g} let no attempt "
+                "run; write 1 or more, and more than 0."
+            )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
@@ -143,6 +162,16 @@ class Suite:
     variants: tuple[Variant, ...] = (Variant(name="baseline"),)
     agent_name: str = ""
 
+    def __post_init__(self) -> None:
+        """Raise SuiteError where attempts of two tasks or variants would be taken for one's."""
+        for what, names in (("tasks", [task.id for task in self.tasks]), ("variants", list(self.names))):
+            twice = next((name for name, count in Counter(names).items() if count > 1), None)
+            if twice is not None:
+                raise SuiteError(f"The suite {self.name}: two {what} are called {twice!r}; give each its own name.")
+        for name in (self.name, *self.names):
+            if not re.fullmatch(r"\w[\w. -]*", name):  # a part of a file's name
+                raise SuiteError(f"The suite {self.name}: {name!r} is no name; write letters, digits, points, hyphens.")
+
     @property
     def called(self) -> str:
         """The agent's name in its runs."""
@@ -163,6 +192,11 @@ class Suite:
         if found is None:
             raise KeyError(task_id)
         return found
+
+
+def _known(what: str, word: str, words: tuple[str, ...]) -> None:
+    if word not in words:
+        raise SuiteError(f"{what}: {word!r} is not one of {', '.join(words)}; write one of them.")
 
 
 def plain(value: Any) -> Any:

@@ -8,11 +8,12 @@ unchanged and are counted: a variation that never happened proves nothing.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import json
 import random
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -80,14 +81,21 @@ class Variation:
         """Return the tool as this attempt meets it, with its parameters under their new names."""
         if self.plan.tools and name not in self.plan.tools:
             return function
-        wrapped = around(name, function, self._counts, self._steps)
+        try:
+            parameters = inspect.signature(function).parameters
+        except ValueError:  # a built-in that does not tell its signature
+            return around(name, function, self._counts, functools.partial(self._steps, ()))
+        placed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        shown = [self._shown(each.name) for each in parameters.values() if each.kind in placed]
+        wrapped = around(name, function, self._counts, functools.partial(self._steps, shown))
         self._rename_parameters(function, wrapped)
         return wrapped
 
-    def _steps(self, call: Call) -> Generator[Call, Any, Any]:
-        asked = replace(
-            call, args=tuple(self._back(None, one)[1] for one in call.args), kwargs=self._back(None, call.kwargs)[1]
-        )
+    def _steps(self, shown: Sequence[str], call: Call) -> Generator[Call, Any, Any]:
+        # A value without its name has that of its place: it may be in the other unit.
+        names = [*shown, *[None] * len(call.args)]
+        args = tuple(self._back(name, one)[1] for name, one in zip(names, call.args, strict=False))
+        asked = replace(call, args=args, kwargs=self._back(None, call.kwargs)[1])
         result = yield asked
         changed = self._forth_whole(result)
         if changed is result:
@@ -161,16 +169,20 @@ class Variation:
             self._order.shuffle(names)
         return {name: pairs[name] for name in names}
 
+    def _shown(self, parameter: str) -> str:
+        unit = self.plan.units.get(parameter)
+        return unit.name if unit is not None else self._new_name(parameter) or parameter
+
     def _rename_parameters(self, function: Callable[..., Any], wrapped: Callable[..., Any]) -> None:
         """Frameworks make a tool's schema from its signature: show the new names there."""
         signature = inspect.signature(function)
-        units = {old: unit.name for old, unit in self.plan.units.items()}
-        new = {name: units.get(name) or self._new_name(name) or name for name in signature.parameters}
+        new = {name: self._shown(name) for name in signature.parameters}
         if all(name == other for name, other in new.items()):
             return
         parameters = [one.replace(name=new[one.name]) for one in signature.parameters.values()]
         wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # inspect reads it
-        wrapped.__annotations__ = {new.get(name, name): one for name, one in function.__annotations__.items()}
+        annotated = getattr(function, "__annotations__", {})  # which a partial, or an object, need not have
+        wrapped.__annotations__ = {new.get(name, name): one for name, one in annotated.items()}
 
 
 def _reformat(text: str, now: str, then: str) -> str:
@@ -186,4 +198,7 @@ def _rounded(value: float) -> float:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(value, default=str)
+    try:
+        return json.dumps(value, default=str)
+    except (TypeError, ValueError):  # keys that are no text; a circle
+        return repr(value)

@@ -12,6 +12,7 @@ change each other's luck.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import random
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -126,20 +127,41 @@ def spoiled(kind: str, result: Any) -> Any:
     if kind == "partial":
         changed = _part(result)
     elif kind == "malformed":
-        text = result if isinstance(result, str) else json.dumps(result, default=str)
+        text = result if isinstance(result, str) else _told(result)
         changed = f"{text[: len(text) // 2]}\ufffd"
     else:
-        changed = type(result)() if isinstance(result, str | list | tuple | dict) else None
+        changed = _empty(result)
     if _same(changed, result):
         return None if result is not None else ""
     return changed
 
 
+def _told(result: Any) -> str:
+    try:
+        return json.dumps(result, default=str)
+    except (TypeError, ValueError):  # keys that are no text; a circle
+        return repr(result)
+
+
+def _empty(result: Any) -> Any:
+    """Return an empty one of the same type, as far as a type can be made without arguments; else nothing."""
+    kind = next((kind for kind in (str, bytes, list, tuple, dict, set, frozenset) if isinstance(result, kind)), None)
+    if kind is None:
+        return None
+    try:
+        return type(result)()
+    except TypeError:  # a named tuple, or a type that insists on its arguments
+        return kind()
+
+
 def _part(result: Any) -> Any:
+    """Return the first half; of an object that has fields those of its first half, as a mapping."""
     if isinstance(result, dict):
         return dict(list(result.items())[: len(result) // 2])
-    if isinstance(result, str | list | tuple):
+    if isinstance(result, str | bytes | list | tuple):
         return result[: len(result) // 2]
+    if dataclasses.is_dataclass(result) or hasattr(type(result), "model_fields"):
+        return _part(vars(result) if hasattr(result, "__dict__") else dataclasses.asdict(result))
     return None
 
 

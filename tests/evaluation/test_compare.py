@@ -6,8 +6,11 @@ import contextlib
 import io
 import json
 import random
+import re
+import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 from xml.etree import ElementTree as ET
@@ -21,6 +24,7 @@ from surefoot.evaluation.compare import compare
 from surefoot.evaluation.compare_rules import check_rules, parse_rules
 from surefoot.evaluation.compare_sides import CompareError, Side, read_side
 from surefoot.evaluation.compare_tests import fisher_doubled, holm, mcnemar_exact
+from surefoot.evaluation.errors import RecordsError
 from surefoot.evaluation.junit import to_junit
 from surefoot.evaluation.markdown import to_markdown
 from surefoot.evaluation.records import Attempt, Failure, Verdict, to_json
@@ -356,3 +360,65 @@ def test_junit_fails_what_a_rule_named_and_survives_any_text(tmp_path: Path) -> 
     text = (tmp_path / "out.md").read_text()
     assert text.startswith("### Surefoot: regression, by the rules proved, missing\n")
     assert "| t | 9/9 | ●●●●●●●●● | 0/9 | ○○○○○○○○○ | -1.00 |" in text
+
+
+EVIL = "\x1b[31mred\u202e \ud800 | <b> [l](x) @octocat #12 https://a.example www.b.example ~~s~~"
+
+
+def written(folder: Path, rows: list[Attempt]) -> str:
+    folder.mkdir()
+    lines = [json.dumps({"event": "finished", **to_json(row)}) for row in rows]
+    (folder / "attempts.jsonl").write_text("\n".join(lines) + "\n")
+    return str(folder)
+
+
+def test_what_agents_wrote_commands_no_terminal_and_mentions_nobody(tmp_path: Path) -> None:
+    before = written(tmp_path / "before", [attempt(EVIL, place, True) for place in range(5)])
+    failure = Failure("Error", EVIL)
+    bad = [replace(attempt(EVIL, place, False), outcome="error", error=failure, verdicts=()) for place in range(5)]
+    after = written(tmp_path / "after", bad)
+    command = [sys.executable, "-c", "from surefoot.cli.main import main; main()", "compare", before, after]
+    comment, report = tmp_path / "comment.md", tmp_path / "report.xml"
+    done = subprocess.run(
+        [*command, "--markdown", str(comment), "--junit", str(report)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "regression" in done.stdout
+    ET.parse(report)
+    for text in (done.stdout, comment.read_text()):
+        assert not {"\x1b", "\u202e", "\ud800"} & set(text)
+    assert not re.search(r"@octocat|#12|https://|www\.b|~~s|<b>|[^\\]\[l\]", comment.read_text())
+
+
+BROKEN = {
+    "event": {"event": "ended"},
+    "task_id": {"task_id": 5},
+    "repetition": {"repetition": "first"},
+    "acceptable": {"acceptable": "yes"},
+    "acceptable ": {"acceptable": 1},
+    "error": {"error": "boom"},
+}
+
+
+@pytest.mark.parametrize("edit", BROKEN.values(), ids=BROKEN.keys())
+def test_a_file_that_was_written_by_hand_gives_no_wrong_figures(tmp_path: Path, edit: dict[str, object]) -> None:
+    row = {"event": "finished", **to_json(attempt("t", 0, True)), **edit}
+    (tmp_path / "attempts.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(RecordsError, match=r"attempts.jsonl:1: not an attempt's event"):
+        read_side(str(tmp_path))
+
+
+@pytest.mark.parametrize("manifest", [{"suite": 5, "provenances": [1]}, {"suite": {"tasks": [5]}, "provenances": {}}])
+def test_a_manifest_of_another_shape_is_told(tmp_path: Path, manifest: object) -> None:
+    folder = written(tmp_path / "run", [attempt("t", 0, True)])
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(CompareError, match="not as a run leaves it"):
+        read_side(folder)
+
+
+def test_attempts_that_are_there_twice_are_told() -> None:
+    once = side("before", {"t": (5, 5)})
+    again = [replace(each, attempt_id=f"{each.attempt_id}again") for each in once.attempts]
+    found = compare(once, Side("after", (*once.attempts, *again)))
+    assert "after has 5 attempts of a task and repetition that are there already; all count" in found.warnings

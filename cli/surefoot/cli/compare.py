@@ -76,6 +76,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _print(found: Comparison, findings: list[Finding], most: int) -> None:
+    from surefoot.evaluation.compare_sides import shown as plain
     from surefoot.evaluation.markdown import (
         FIGURE_TITLES,
         TASK_TITLES,
@@ -88,7 +89,8 @@ def _print(found: Comparison, findings: list[Finding], most: int) -> None:
     )
 
     out = console()
-    out.print(Text(f"{found.baseline} → {found.candidate}: {len(found.tasks)} tasks, k = {found.k}", style="bold"))
+    what = f"{found.baseline} → {found.candidate}: {len(found.tasks)} tasks, k = {found.k}"
+    out.print(Text(plain(what), style="bold"))
     shown = found.tasks[: most or None]
     _table(out, TASK_TITLES, [task_cells(task) for task in shown], [_style(found, task.task_id) for task in shown])
     if len(found.tasks) > len(shown):
@@ -96,7 +98,7 @@ def _print(found: Comparison, findings: list[Finding], most: int) -> None:
     _table(out, FIGURE_TITLES, [figure_cells(figure) for figure in (found.mean, found.pass_hat_k)])
     _table(out, TEST_TITLES, [test_cells(test) for test in found.tests])
     for text in warnings(found):
-        out.print(Text(f"warning  {text}", style="yellow"), soft_wrap=True)
+        out.print(Text(f"warning  {plain(text)}", style="yellow"), soft_wrap=True)
     _lists(out, found)
     out.print(Text(claims(found), style="dim"), soft_wrap=True)
     _verdict(out, findings)
@@ -107,17 +109,20 @@ def _style(found: Comparison, task_id: str) -> str:
 
 
 def _table(out: Console, titles: tuple[str, ...], rows: list[list[str]], styles: list[str] | None = None) -> None:
+    from surefoot.evaluation.compare_sides import shown
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, title in enumerate(titles):
         last = place == len(titles) - 1
         table.add_column(title, no_wrap=not last, max_width=60 if last else None)
     for row, style in zip(rows, styles or [""] * len(rows), strict=True):
-        table.add_row(*map(Text, row), style=style)
+        table.add_row(*(Text(shown(cell)) for cell in row), style=style)
     out.print(table)
     out.print()
 
 
 def _lists(out: Console, found: Comparison) -> None:
+    from surefoot.evaluation.compare_sides import shown
     from surefoot.evaluation.markdown import shortened
 
     for what, names in (
@@ -127,14 +132,16 @@ def _lists(out: Console, found: Comparison) -> None:
         ("versions that differ", [f"{each.what} {each.baseline} → {each.candidate}" for each in found.versions]),
     ):
         if names:
-            out.print(Text(f"{what}: {shortened(names)}"), soft_wrap=True)
+            out.print(Text(shown(f"{what}: {shortened(names)}")), soft_wrap=True)
 
 
 def _verdict(out: Console, findings: list[Finding]) -> None:
+    from surefoot.evaluation.compare_sides import shown
+
     broken = [finding for finding in findings if finding.broken]
     for finding in broken:
         for text in finding.says:
-            out.print(Text.assemble((f"{finding.rule}  ", "bold red"), text), soft_wrap=True)
+            out.print(Text.assemble((f"{finding.rule}  ", "bold red"), shown(text)), soft_wrap=True)
     asked = ", ".join(finding.rule for finding in findings) or "none"
     word, style = ("regression", "bold red") if broken else ("no regression", "bold green")
     out.print(Text.assemble((word, style), f", by the rules {asked}"), soft_wrap=True)

@@ -308,6 +308,9 @@ def _not_judged(side: Side) -> list[str]:
     if side.lost:
         told.append(f"{side.lost} that never ended")
     said = [f"{side.name} has attempts that count nowhere: {', '.join(told)}"] if told else []
+    twice = len(side.attempts) - len({(each.task_id, each.repetition, each.seed) for each in side.attempts})
+    if twice:
+        said.append(f"{side.name} has {twice} attempts of a task and repetition that are there already; all count")
     if side.conditions > 1:
         said.append(f"{side.name} was made under {side.conditions} different conditions; the last ones are shown")
     return said

@@ -69,18 +69,28 @@ def read_side(source: str) -> Side:
     attempts = tuple(attempt for attempt in records.finished if attempt.variant == variant)
     ids = {attempt.provenance_id for attempt in attempts if attempt.provenance_id is not None}
     manifest = _manifest(path)
+    try:
+        provenance, tasks = _provenance(manifest, ids, variant), _tasks(manifest)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise CompareError(
+            f"Reading {_manifest_file(path)}: it is not as a run leaves it ({error}); restore it, or remove it."
+        ) from error
     return Side(
         name=f"{path.resolve().name if path.is_dir() else path.stem}@{variant}",
         attempts=attempts,
-        provenance=_provenance(manifest, ids, variant),
+        provenance=provenance,
         conditions=len(ids) or 1,
-        tasks=_tasks(manifest),
+        tasks=tasks,
         lost=sum(attempt.variant == variant for attempt in (*records.open, *records.lost)),
     )
 
 
+def _manifest_file(path: Path) -> Path:
+    return path / MANIFEST if path.is_dir() else path.parent / MANIFEST
+
+
 def _manifest(path: Path) -> Mapping[str, Any]:
-    file = path / MANIFEST if path.is_dir() else path.parent / MANIFEST
+    file = _manifest_file(path)
     try:
         found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     except ValueError as error:
@@ -146,8 +156,13 @@ def reason(attempt: Attempt) -> str:
     else:
         told = [f"{each.name}: {each.explanation or each.verdict}" for each in attempt.verdicts if _counts(each)]
         text = "; ".join(told) or f"output {attempt.output!r}"
-    line = " ".join(text.split())
+    line = shown(text)
     return line if len(line) <= 200 else f"{line[:200]}..."
+
+
+def shown(text: str) -> str:
+    """Return text in one line as any terminal and file can hold it: nothing that commands a terminal, no surrogate."""
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
 
 
 def _counts(verdict: Verdict) -> bool:

@@ -10,6 +10,7 @@ from typing import Final
 
 from surefoot.evaluation.compare import Comparison, Figure, PairedTest, TaskChange
 from surefoot.evaluation.compare_rules import Finding, trade_text
+from surefoot.evaluation.compare_sides import shown
 from surefoot.processors.evidence.estimate import Interval
 
 _SHOWN: Final = 20
@@ -144,7 +145,10 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def escaped(text: str) -> str:
     """Return text that Markdown shows as it is, in one line."""
-    flat = " ".join(text.split()).replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;")
-    for sign in "|*_`[]@#":
+    flat = shown(text).replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;")
+    for sign in "|*_`[]~@#":
         flat = flat.replace(sign, f"\\{sign}")
+    # A backslash keeps no forge from linking these: names, numbers and addresses are found in what was rendered.
+    for sign, parted in (("@", "@&#8203;"), ("#", "#&#8203;"), ("://", ":&#8203;//"), ("www.", "www&#8203;.")):
+        flat = flat.replace(sign, parted)
     return flat

@@ -210,11 +210,13 @@ def read_records(path: Path) -> Records:
             continue
         try:
             kind, attempt = event["event"], from_json(event)
-        except (KeyError, TypeError) as error:
+            into = {"started": started, "finished": ended, "lost": lost}[kind]
+            _check_types(attempt)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise RecordsError(
                 f"Reading {file}:{number}: not an attempt's event ({error}). Restore the file."
             ) from error
-        {"started": started, "finished": ended, "lost": lost}[kind][attempt.attempt_id] = attempt
+        into[attempt.attempt_id] = attempt
     still = [attempt for key, attempt in started.items() if key not in ended and key not in lost]
     finished, earlier = last_tries(ended.values())
     return Records(finished, tuple(lost.values()), tuple(still), torn, earlier)
@@ -233,6 +235,16 @@ def last_tries(attempts: Iterable[Attempt]) -> tuple[tuple[Attempt, ...], tuple[
         if attempt.outcome == "infrastructure":
             retryable[attempt.slot] = attempt.attempt_id
     return tuple(counting.values()), tuple(earlier)
+
+
+def _check_types(attempt: Attempt) -> None:
+    """Raise TypeError where a file that somebody wrote by hand would give wrong figures instead of none."""
+    wanted = {"attempt_id": str, "variant": str, "task_id": str, "outcome": str, "repetition": int}
+    for name, kind in wanted.items():
+        if not isinstance(getattr(attempt, name), kind):
+            raise TypeError(f"{name} is {getattr(attempt, name)!r}")
+    if attempt.acceptable is not None and not isinstance(attempt.acceptable, bool):
+        raise TypeError(f"acceptable is {attempt.acceptable!r}")
 
 
 def _events(file: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:

@@ -4,12 +4,14 @@ Both call an agent that sleeps 1 ms and answers one word, tasks times k; one exa
 attempt with its output in a temporary folder. Inspect AI gets a task with epochs, a solver that sleeps and its mock
 model, which nobody calls; it runs as it is and without its log of what is under way (`log_realtime`). Ours is called
 from Python in three isolations: `inline` (a coroutine function, as Inspect AI's solver is), `thread` (a plain one, a
-thread each) and `process` (children, used again). Ours does an fsync before it tells of an end; Inspect AI does none.
+thread each) and `process` (children, used again); the last one also with as many children as attempts are made at a
+time, as a slow agent needs them: the first attempt in each then waits until all are there. Ours does an fsync before it
+tells of an end; Inspect AI does none.
 
 Sides take turns; each round begins with another one. "Whole" is from the call to its return: reading the environment,
 starting children, closing logs. "Steady" leaves the first attempts out, one for each that runs at a time, and what
-follows the last end. With 50 children the first attempt in each waits until all of them are there. Processor seconds
-are of all threads and children, those of living children from /proc, so of Linux.
+follows the last end; of `process` by itself children are started in it. Processor seconds are of all threads, children
+and theirs, those of living ones from /proc, so of Linux.
 
     python benchmarks/repeat.py [--rounds 3] [--tasks 20] [--concurrency 50] [--folder DIR]
 
@@ -41,7 +43,8 @@ from surefoot.evaluation.loading import load_suite
 from surefoot.evaluation.runner import Plan, repeat
 
 K: Final = 10
-OURS: Final = ("inline", "thread", "process")
+ALL: Final = "process, all children"
+OURS: Final = ("inline", "thread", "process", ALL)
 PEERS: Final = ("inspect-ai", "inspect-ai, log_realtime=False")
 SUITE: Final = """
 import asyncio, os, time
@@ -145,19 +148,24 @@ def processor_seconds(living: bool) -> float:
 
 
 def of_living_children() -> float:
-    """From /proc, to 10 ms each."""
+    """Of children and of theirs that they have not waited for or have, from /proc, to 10 ms each."""
+    return _ticks("self") / os.sysconf("SC_CLK_TCK")
+
+
+def _ticks(process: str) -> int:
     ticks = 0
-    for children in Path("/proc/self/task").glob("*/children"):
+    for children in Path(f"/proc/{process}/task").glob("*/children"):
         for child in children.read_text().split():
             fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])  # utime and stime, of all its threads
-    return ticks / os.sysconf("SC_CLK_TCK")
+            # utime and stime of all its threads, and those of its dead children.
+            ticks += sum(map(int, fields[11:15])) + _ticks(child)
+    return ticks
 
 
 def measured(side: str, concurrency: int, tasks: int, work: Callable[[Clock], Callable[[], None]]) -> Found:
     """Do it once; what ``work`` prepares is not timed."""
     attempts = tasks * K
-    clock = Clock(min(concurrency, attempts - 1), attempts, side == "process")
+    clock = Clock(min(concurrency, attempts - 1), attempts, side in {"process", ALL})
     job = work(clock)
     gc.collect()
     load = os.getloadavg()[0]
@@ -171,14 +179,15 @@ def measured(side: str, concurrency: int, tasks: int, work: Callable[[Clock], Ca
     return Found(side, concurrency, attempts, whole, whole_used, steady, until - since, used_at_last - used_then, load)
 
 
-def ours(home: Path, isolation: str, concurrency: int, tasks: int) -> Callable[[Clock], Callable[[], None]]:
+def ours(home: Path, side: str, concurrency: int, tasks: int) -> Callable[[Clock], Callable[[], None]]:
     """Return what runs the suite in an isolation."""
+    isolation = side.partition(",")[0]
 
     def prepare(clock: Clock) -> Callable[[], None]:
         made = Path(tempfile.mkdtemp(dir=home))
         (made / "ready").mkdir()
         source = made / f"suite_{made.name}.py"
-        together = concurrency if isolation == "process" else 0
+        together = concurrency if side == ALL else 0
         text = SUITE.format(
             isolation=isolation, concurrency=concurrency, tasks=tasks, k=K, together=together, ready=str(made / "ready")
         )
@@ -225,7 +234,7 @@ def inspect_ai(home: Path, realtime: bool, concurrency: int, tasks: int) -> Call
 
 def sides(home: Path, concurrency: int, tasks: int) -> dict[str, Callable[[Clock], Callable[[], None]]]:
     """Return every side by its name."""
-    found = {isolation: ours(home, isolation, concurrency, tasks) for isolation in OURS}
+    found = {side: ours(home, side, concurrency, tasks) for side in OURS}
     return found | {name: inspect_ai(home, name == PEERS[0], concurrency, tasks) for name in PEERS}
 
 

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "repeat.md").read_text()
 SHELL = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
@@ -17,19 +19,21 @@ QUIET = {name: value for name, value in os.environ.items() if not name.startswit
 }
 
 
-def test_the_first_example_prints_what_the_page_says(tmp_path: Path) -> None:
-    command, _, printed = SHELL[0].removeprefix("$ surefoot ").partition("\n")
+@pytest.mark.parametrize(("example", "code", "shown"), [(SHELL[0], 0, "Pass^10"), (SHELL[1], 1, "")])
+def test_the_examples_print_what_the_page_says(tmp_path: Path, example: str, code: int, shown: str) -> None:
+    command, _, printed = example.removeprefix("$ surefoot ").partition("\n")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     surefoot = [sys.executable, "-c", "from surefoot.cli.main import main; main()"]
     done = subprocess.run(
-        [*surefoot, *command.split()], cwd=tmp_path, env=QUIET, capture_output=True, text=True, check=True
+        [*surefoot, *command.split()], cwd=tmp_path, env=QUIET, capture_output=True, text=True, check=False
     )
+    assert done.returncode == code, done.stderr
     said = [" ".join(line.split()) for line in done.stdout.splitlines()]
     promised = [" ".join(line.split()).split("…")[0] for line in printed.splitlines()]
     assert len(said) == len(promised)
     for line, promise in zip(said, promised, strict=True):
         assert line.startswith(promise)
-    assert "Pass^10" in done.stderr
+    assert shown in done.stderr
 
 
 def test_the_python_examples_run(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "repeat.py"
-SIDES = {"inline", "thread", "process", "inspect-ai", "inspect-ai, log_realtime=False"}
+SIDES = {"inline", "thread", "process", "process, all children", "inspect-ai", "inspect-ai, log_realtime=False"}
 
 
 def test_every_side_of_the_benchmark_makes_every_attempt(tmp_path: Path) -> None:

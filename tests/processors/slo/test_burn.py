@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from statsmodels.stats.proportion import proportion_confint
 
 from surefoot.processors.slo import burn, error_budget, tiers_for
 from surefoot.processors.slo.report import Counts
@@ -87,6 +88,13 @@ def test_without_labelled_events_nothing_is_defined() -> None:
 def test_wilson_intervals_are_those_of_the_books(good: int, labelled: int, low: float, high: float) -> None:
     """The last one is Newcombe's example (Statistics in Medicine 17, 1998, table I)."""
     assert list(burn.wilson(good, labelled)) == pytest.approx([low, high], abs=5e-5)
+
+
+@pytest.mark.parametrize("labelled", [1, 2, 7, 1000, 10**9])
+def test_wilson_intervals_are_those_of_statsmodels(labelled: int) -> None:
+    for good in {0, 1, labelled // 3, labelled - 1, labelled}:
+        low, high = proportion_confint(good, labelled, alpha=0.05, method="wilson")
+        assert burn.wilson(good, labelled) == pytest.approx((low, high), rel=1e-12, abs=1e-15)
 
 
 @pytest.mark.parametrize(

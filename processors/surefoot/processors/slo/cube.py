@@ -39,8 +39,8 @@ SCHEMA: Final = pa.schema(
 # Tables of the connection: the cube, and what each of its combinations counts as, for whom.
 CUBE: Final = "slo_cube"
 _PARTS: Final = "slo_parts"
-# What more combinations count as is not kept.
-_MOST_SEEN: Final = 10_000
+# Of more combinations it is not kept what they count as.
+_MOST_SEEN: Final = 2_000
 
 _HOUR: Final = 3600
 
@@ -97,9 +97,10 @@ def shares(con: duckdb.DuckDBPyConnection, slos: Sequence[Slo]) -> dict[str, pa.
     """The counts of each SLO, by name, from the table ``CUBE``."""
     combination = _combination(dimensions_of_all(slos))
     # S608, here and below: only numbered columns and parameters are put together.
-    text = f"SELECT DISTINCT {', '.join(combination)} FROM {CUBE} ORDER BY ALL"  # noqa: S608
-    seen = tuple(con.execute(text).fetchall())
-    parts, labels = (_parts if len(seen) <= _MOST_SEEN else _parts.__wrapped__)(tuple(slos), seen)
+    text = f"SELECT DISTINCT {', '.join(combination)} FROM {CUBE}"  # noqa: S608
+    seen = con.execute(f"{text} ORDER BY ALL LIMIT {_MOST_SEEN + 1}").fetchall()
+    few = len(seen) <= _MOST_SEEN
+    parts, labels = _kept_parts(tuple(slos), tuple(seen)) if few else _parts(slos, con.sql(text).to_arrow_table())
     con.register(_PARTS, parts)
     same = [f"{CUBE}.{name} IS NOT DISTINCT FROM {_PARTS}.{name}" for name in combination]
     kinds = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(CLASSES))
@@ -117,21 +118,23 @@ def shares(con: duckdb.DuckDBPyConnection, slos: Sequence[Slo]) -> dict[str, pa.
     return _tables(slos, labels, found)
 
 
-@lru_cache(maxsize=64)
-def _parts(slos: tuple[Slo, ...], combinations: tuple[tuple[str | None, ...], ...]) -> tuple[pa.Table, pa.Table]:
-    """What each combination counts as, for whom; and what its numbers of parts stand for.
+@lru_cache(maxsize=32)
+def _kept_parts(slos: tuple[Slo, ...], combinations: tuple[tuple[str | None, ...], ...]) -> tuple[pa.Table, pa.Table]:
+    """:func:`_parts`, kept: from a minute to the next combinations are the same, and planning was half of a share."""
+    names = _combination(dimensions_of_all(slos))
+    columns = zip(*combinations, strict=True) if combinations else [()] * len(names)
+    return _parts(slos, pa.table([pa.array(column, pa.string()) for column in columns], names))
 
-    Kept, because from one minute to the next the combinations are the same and planning this took half of a share.
-    """
+
+def _parts(slos: Sequence[Slo], combinations: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """What each combination counts as, for whom; and what its numbers of parts stand for."""
     dimensions = dimensions_of_all(slos)
     values: Parameters = {}
     parts = [
         _part(number, slo, view, dimensions, values) for number, slo in enumerate(slos) for view in Source.of(slo).views
     ]
-    schema = pa.schema([(name, pa.string()) for name in _combination(dimensions)])
-    columns = zip(*combinations, strict=True) if combinations else [[] for _ in schema]
     with duckdb.connect() as con:
-        con.register("combinations", pa.table([pa.array(column, pa.string()) for column in columns], schema=schema))
+        con.register("combinations", combinations)
         found = con.sql(
             "SELECT dense_rank() OVER (ORDER BY number, view, stratum_key) - 1 AS part, * "  # noqa: S608
             f"FROM ({' UNION ALL '.join(parts)})",

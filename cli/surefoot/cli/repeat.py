@@ -13,8 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from surefoot.cli.output import JSON_OPTION
 
 if TYPE_CHECKING:
+    from surefoot.evaluation.plan import Plan
     from surefoot.evaluation.records import Attempt
-    from surefoot.evaluation.runner import Observer, Plan
+    from surefoot.evaluation.runner import Observer
     from surefoot.evaluation.suite import Suite
 
 
@@ -52,6 +53,7 @@ def repeat(
     again: ends with 0 if it was acceptable, 1 if not.
     """
     from surefoot.cli.repeat_report import report
+    from surefoot.evaluation import plan as plans
     from surefoot.evaluation import runner, telemetry
     from surefoot.evaluation.loading import load_suite
 
@@ -69,9 +71,9 @@ def repeat(
         ),
     )
     given = {"image_digest": image_digest, "retrieval_snapshot": retrieval_snapshot}
-    plan = runner.Plan(
+    plan = plans.Plan(
         suite=replace(read, protocol=protocol),
-        folder=folder or runner.new_folder(read, Path("runs") if repetition is None else Path("runs", "replays")),
+        folder=folder or plans.new_folder(read, Path("runs") if repetition is None else Path("runs", "replays")),
         source=suite,
         variants=tuple(variant),
         tasks=tuple(task),
@@ -84,7 +86,7 @@ def repeat(
         again(replace(plan, endpoint=endpoint), as_json)
         return
     plan = replace(plan, endpoint=telemetry.receiver(asked=endpoint) or _running_server())
-    runner.check(plan)
+    plans.check(plan)
     out = Console(stderr=True, highlight=False)
     out.print(_what(plan.suite, plan.endpoint), soft_wrap=True)
     with _progress(out) as progress:

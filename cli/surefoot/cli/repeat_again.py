@@ -18,8 +18,8 @@ from surefoot.cli.output import console, print_json
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from surefoot.evaluation.plan import Plan
     from surefoot.evaluation.records import Attempt
-    from surefoot.evaluation.runner import Plan
 
 _SHOWN: Final = 4000  # characters of an answer, from its beginning, and of a log, from its end
 

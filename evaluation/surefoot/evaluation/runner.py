@@ -8,62 +8,28 @@ only keep further attempts from beginning.
 from __future__ import annotations
 
 import asyncio
-import copy
-import json
-import os
-import random
 import signal
 import threading
 import time
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from surefoot.evaluation import frozen, provenance, telemetry
-from surefoot.evaluation.errors import EffectsError, RecordsError, SuiteError
+from surefoot.evaluation import provenance, telemetry
+from surefoot.evaluation.conditions import conditions_of
+from surefoot.evaluation.errors import EffectsError
 from surefoot.evaluation.execute import Means, Order, begun, make_attempt
+from surefoot.evaluation.plan import IN_PROCESSES, REMEDY, Plan, Slot, check, slots_of
 from surefoot.evaluation.pool import Pool
-from surefoot.evaluation.records import (
-    FILE,
-    MANIFEST,
-    REPLAYS,
-    Attempt,
-    Records,
-    RecordsWriter,
-    failing,
-    last_tries,
-    read_records,
-)
-from surefoot.evaluation.suite import Suite, plain, suite_hash
+from surefoot.evaluation.records import Attempt, Records, RecordsWriter, last_tries, read_records
+from surefoot.evaluation.suite import suite_hash
 from surefoot.instrumentation import flush
 
-FORMAT: Final = "surefoot.run/1"
+__all__ = ["Observer", "Plan", "Ran", "repeat", "repeat_async"]
 _FLUSH_SECONDS: Final = 30.0
-_MOST: Final = 10_000_000  # attempts of a run, which are a list in memory
-_IN_PROCESSES: Final = frozenset({"process", "fresh"})
-_REMEDY: Final = "replay them from a cassette, simulate or withhold them, and say so in protocol.effects"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """One run of a suite."""
-
-    suite: Suite
-    folder: Path  # a new one, or that of a run to be continued
-    source: str | None = None  # the suite's name, from which child processes load it
-    variants: tuple[str, ...] = ()  # none: all
-    tasks: tuple[str, ...] = ()  # none: all
-    endpoint: str | None = None  # OTLP over HTTP
-    given: dict[str, str] = field(default_factory=dict)  # image_digest, retrieval_snapshot
-    replayed: int | None = None  # only this repetition, again, with its seed, to look at: never evidence
-
-    @property
-    def file(self) -> str:
-        """The name of the file that attempts are recorded in."""
-        return FILE if self.replayed is None else REPLAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +46,6 @@ class Ran:
     retried: int = 0  # tries in the folder that the infrastructure ended and that were made again
 
 
-Slot = tuple[str, str, int]  # variant, task, repetition
 Make = Callable[[Order], Awaitable[Attempt]]
 Observer = Callable[[Attempt, int, int], None]  # an attempt that ended, how many have, how many there will be
 
@@ -106,7 +71,7 @@ async def repeat_async(plan: Plan, observer: Observer | None = None, stop: async
         run = _Run(plan, writer, before, observer or (lambda *_: None))
         async with _making(plan) as make:
             # Reading the packages takes as long as half a child's start, and waits for the disk as that does.
-            conditions, drifted = await asyncio.to_thread(_conditions, plan)
+            conditions, drifted = await asyncio.to_thread(conditions_of, plan)
             writer.lost(before.open)
             ended = await run.go(make, conditions, stop or asyncio.Event())
     counting, again = last_tries(run.finished)
@@ -120,124 +85,6 @@ async def repeat_async(plan: Plan, observer: Observer | None = None, stop: async
         drifted=drifted,
         retried=len(before.earlier) + len(again),
     )
-
-
-def check(plan: Plan) -> None:
-    """Raise what keeps this plan from being run."""
-    suite, protocol = plan.suite, plan.suite.protocol
-    if protocol.effects == "real":
-        raise EffectsError(
-            f"The suite {suite.name} has real effects: its tools would act {protocol.k} times for each task. "
-            f"To repeat it, {_REMEDY}: replayed, simulated, withheld, or fixture. An agent without effects says none."
-        )
-    for asked, known, what in ((plan.variants, suite.names, "variant"), (plan.tasks, _ids(suite), "task")):
-        for name in asked:
-            if name not in known:
-                raise SuiteError(f"The suite {suite.name} has no {what} {name!r}; there are {', '.join(known)}.")
-    if protocol.k * len(suite.tasks) * len(suite.variants) > _MOST:
-        raise SuiteError(
-            f"The suite {suite.name} asks for {protocol.k} repetitions of {len(suite.tasks)} tasks: more than "
-            f"{_MOST:,} attempts. Write a smaller k."
-        )
-    if protocol.k < 1 or not suite.tasks:
-        raise SuiteError(f"The suite {suite.name} asks for nothing: give it a task, and k of 1 or more.")
-    _check_copies(suite)
-    if protocol.isolation in _IN_PROCESSES:
-        if plan.source is None:
-            raise SuiteError(
-                f"Isolation {protocol.isolation!r} needs the suite's file or module; name it, or use thread."
-            )
-    elif protocol.freeze is not None or any(variant.env for variant in suite.variants):
-        raise SuiteError(
-            f"freeze and env are a process's own, isolation is {protocol.isolation}: write process or fresh."
-        )
-    if protocol.freeze is not None:
-        frozen.check(protocol.freeze)
-    if plan.replayed is not None and plan.endpoint is not None:
-        raise SuiteError("What is run again to be looked at is sent nowhere: a lake would count it. Name no endpoint.")
-
-
-def _check_copies(suite: Suite) -> None:
-    for task in suite.tasks:
-        try:
-            copy.deepcopy((task.input, None if callable(task.fixture) else task.fixture))
-        except Exception as error:
-            raise SuiteError(
-                f"Each attempt of {task.id} gets a copy of its input and fixture, and copying them failed: "
-                f"{type(error).__name__}: {error}. Give data, or make what cannot be copied in a fixture's function."
-            ) from error
-
-
-def new_folder(suite: Suite, parent: Path) -> Path:
-    """Return a folder's name for a new run."""
-    return parent / f"{suite.name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{uuid.uuid4().hex[:4]}"
-
-
-def slots_of(plan: Plan) -> list[Slot]:
-    """Return (variant, task, repetition) in the order in which they are attempted.
-
-    Tasks are shuffled, so that a run that a budget ends holds a random part of them; variants take turns, so that what
-    changes with time meets all of them.
-    """
-    suite = plan.suite
-    tasks = [name for name in _ids(suite) if not plan.tasks or name in plan.tasks]
-    random.Random(suite.protocol.seed).shuffle(tasks)  # noqa: S311 - an order that repeats
-    names = [name for name in suite.names if not plan.variants or name in plan.variants]
-    numbers = range(suite.protocol.k) if plan.replayed is None else (plan.replayed,)
-    return [(name, task, number) for task in tasks for number in numbers for name in names]
-
-
-def _ids(suite: Suite) -> tuple[str, ...]:
-    return tuple(task.id for task in suite.tasks)
-
-
-def _conditions(plan: Plan) -> tuple[dict[str, Any], bool]:
-    """Return the provenance of what follows, written into the manifest, and whether earlier attempts had another."""
-    path = plan.folder / MANIFEST
-    where = Path(plan.source).parent if plan.source and plan.source.endswith((".yaml", ".yml", ".py")) else Path.cwd()
-    found = provenance.collect(plan.suite, where, besides=plan.folder.parent, given=plan.given)
-    if path.exists():
-        manifest = _read_manifest(path)
-        if manifest["suite_hash"] != found["suite_hash"]:
-            raise RecordsError(
-                f"{plan.folder} holds attempts of the suite as it was ({manifest['suite_hash']}), and it has changed "
-                f"since ({found['suite_hash']}): those attempts and new ones are not repetitions of each other. Use a "
-                "new folder."
-            )
-    else:
-        manifest = {
-            "format": FORMAT,
-            "suite": plain(plan.suite),
-            "suite_hash": found["suite_hash"],
-            "source": plan.source,
-            "started_at": time.time(),
-            "provenances": {},
-            **({} if plan.replayed is None else {"replay": True}),
-        }
-    manifest["provenances"][found["id"]] = found
-    _write_manifest(path, manifest)
-    return found, len(manifest["provenances"]) > 1
-
-
-def _read_manifest(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if {"suite_hash", "provenances"} <= found.keys():
-            return dict(found)
-        why = "it is of no run of surefoot repeat"
-    except (OSError, ValueError, AttributeError) as error:
-        why = str(error)
-    raise RecordsError(f"Reading {path}: {why}. Restore it, or use a new folder.")
-
-
-def _write_manifest(path: Path, manifest: dict[str, Any]) -> None:
-    temporary = path.with_suffix(".tmp")
-    with failing("Writing", path):
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(manifest, file, indent=1, ensure_ascii=False)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
 
 
 class _Run:
@@ -293,7 +140,7 @@ class _Run:
             acts = " and ".join(sorted(self._effects))
             raise EffectsError(
                 f"Stopped: the suite says that its tools have no effects, and one of them says {acts}. Write "
-                f"fixture for protocol.effects if all of it stays in the fixture; else {_REMEDY}."
+                f"fixture for protocol.effects if all of it stays in the fixture; else {REMEDY}."
             )
         return self._why or "complete"
 
@@ -387,7 +234,7 @@ class _making:  # noqa: N801 - reads as a function where it is used
 
     async def __aenter__(self) -> Make:
         plan, isolation = self._plan, self._plan.suite.protocol.isolation
-        if isolation in _IN_PROCESSES:
+        if isolation in IN_PROCESSES:
             self._pool = Pool(plan.suite, plan.source or "", plan.folder, plan.endpoint)
             self._pool.warm(slots_of(plan)[0][0])
             return self._pool.make

@@ -121,6 +121,14 @@ def test_verify_answers_and_its_exit_code_follows(home: Path) -> None:
     done = surefoot(home, "profile", "verify", "edited.yaml")
     assert done.returncode == 1
     assert "edited after it was built" in flat(done.stdout)
+    shown = surefoot(home, "profile", "show", "edited.yaml")
+    assert "edited.yaml was edited after it was built" in shown.stderr
+    assert "Look first at 1 task that none or unusually few runs passed" in shown.stdout
+    assert "ledger-007 0/3" in shown.stdout
+    assert surefoot(home, "profile", "diff", "reconcile.yaml", "reconcile.yaml").returncode == 0
+    compared = surefoot(home, "profile", "diff", "reconcile.yaml", "edited.yaml")
+    assert compared.returncode == 1
+    assert "evidence of nothing" in compared.stderr
 
 
 def test_the_profile_is_a_row_of_its_table(home: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 
@@ -116,3 +117,39 @@ def test_the_gates_are_shown_with_what_is_missing() -> None:
     page = profile_page(made, check_boundary(made, boundary(gates=[gate]), date(2026, 10, 1)))
     assert "not cleared: ask a human" in page
     assert "more groups, if the rate stays" in page
+
+
+def text_of(page: str) -> str:
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<(style|svg).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)))
+
+
+def test_all_that_the_template_asks_for_and_all_that_is_said_of_the_decision_is_there() -> None:
+    protocol = {
+        "k": {"value": 3, "why": "three posts a day"},
+        "environment_reset": "restored before each run",
+        "multiple_gate_adjustment": {"method": "bonferroni", "purpose": "all bounds hold"},
+    }
+    made = profile(MANY, repeat_protocol=protocol, published={"source": "a test", "grader_kind": "model"})
+    decision = check_boundary(made, boundary(), date(2026, 10, 1))
+    text = text_of(profile_page(made, decision))
+    for said in (
+        "value 3, why three posts a day",
+        "restored before each run",
+        "method bonferroni, purpose all bounds hold",
+    ):
+        assert said in text
+    assert "clustering unit task group" in text
+    assert "Not decision-grade: grader error not measured" in text
+    assert all(reason.what in text for reason in decision.reasons)
+    assert all(note in text for note in decision.notes)
+    assert "Look first at 3 tasks" in text
+
+
+def test_a_name_cannot_turn_the_direction_of_the_numbers_after_it() -> None:
+    turned = "refund \u202e\u2066"
+    made = profile([count(3, 3, 9, task_class=turned)], task_population={"task_class": turned})
+    page = profile_page(made, check_boundary(made, boundary(), date(2026, 10, 1)))
+    assert "\u202e" not in re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL)
+    assert "refund \\u202e\\u2066" in page
+    many = profile([count(3, 3, 9)], task_population={"task_class": [f"class-{number}" for number in range(100)]})
+    assert "class-4 and 95 more" in profile_page(many)

@@ -16,10 +16,12 @@ from rich.text import Text
 from surefoot.cli.output import JSON_OPTION, console, number, print_json
 
 if TYPE_CHECKING:
-    from surefoot.processors.evidence.profile import Indicators
+    from surefoot.processors.evidence.profile import Indicators, Profile
 
 _PROFILE: Final = typer.Argument(metavar="PROFILE", help="A profile's file, YAML or JSON.")
 _OUT: Final = typer.Option("--out", "-o", help="File to write; its ending decides: .yaml or .json.")
+_STRATA: Final = 12  # that `show` prints
+_TASKS: Final = 10  # to look at first
 _ANSWER_STYLE: Final = {"yes": "green", "no": "bold red", "not recorded": "yellow"}
 
 
@@ -72,6 +74,7 @@ def show(path: Path = _PROFILE, as_json: bool = JSON_OPTION) -> None:
         print_json(profile.model_dump(mode="json"))
         return
     out = console()
+    _warn(profile, path)
     evidence = profile.evidence
     told = f" {profile.version}, owner {profile.owner}, review {profile.review_date}"
     out.print(Text.assemble((profile.profile_id, "bold"), told))
@@ -79,10 +82,15 @@ def show(path: Path = _PROFILE, as_json: bool = JSON_OPTION) -> None:
     out.print(_indicator_table(profile.indicators))
     out.print(Text(_silent(profile.indicators), style="dim"), soft_wrap=True)
     if len(profile.strata) > 1:
-        for stratum in profile.strata:
+        worst = sorted(profile.strata, key=lambda one: one.indicators.strict_repeated_success_at_k.value or 0)
+        if len(worst) > _STRATA:
+            out.print(f"\n{_STRATA} of {len(worst)} strata, those with the least Pass^k; --json has all")
+        for stratum in worst[:_STRATA] if len(worst) > _STRATA else profile.strata:
             name = _stratum_name(stratum.task_class, stratum.consequence_class, stratum.horizon)
             out.print(Text(f"\n{name}", style="bold"))
             out.print(_indicator_table(stratum.indicators))
+    if first := _first(profile):
+        out.print(Text(first), soft_wrap=True)
     if not profile.grader.decision_grade:
         out.print(Text(f"Not decision-grade: {'; '.join(profile.grader.reasons)}.", style="yellow"))
     out.print(Text(claim(profile, profile.operating_boundary.allowed_autonomous_mode or "autonomous")), soft_wrap=True)
@@ -93,11 +101,16 @@ def diff(
     after: Path = typer.Argument(metavar="AFTER", help="The profile of now."),
     as_json: bool = JSON_OPTION,
 ) -> None:
-    """What changed from one profile to another; ends with 1 if it revokes what was decided about the first."""
+    """What changed from one profile to another; ends with 1 if it revokes what was decided about the first.
+
+    So does a profile that was edited after it was built.
+    """
     from surefoot.processors.evidence.changes import changes
     from surefoot.processors.evidence.profile import read_profile
 
-    found = changes(read_profile(before), read_profile(after))
+    first, second = read_profile(before), read_profile(after)
+    edited = [_warn(first, before), _warn(second, after)]
+    found = changes(first, second)
     if as_json:
         print_json({**asdict(found), "revokes": found.revokes})
     else:
@@ -116,7 +129,7 @@ def diff(
         out.print(table)
         end = "Revoked: boundaries that were cleared for the first say nothing about the second."
         out.print(end if found.revokes else "The subject is the same: nothing is revoked.")
-    if found.revokes:
+    if found.revokes or any(edited):
         raise typer.Exit(1)
 
 
@@ -131,8 +144,8 @@ def verify(path: Path = _PROFILE, as_json: bool = JSON_OPTION) -> None:
     else:
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column("answer", no_wrap=True)
-        table.add_column("item")
-        table.add_column("from")
+        table.add_column("item", overflow="fold")
+        table.add_column("from", overflow="fold")  # a hash is no use without its end
         for item in items:
             table.add_row(Text(item.answer, style=_ANSWER_STYLE[item.answer]), Text(item.question), Text(item.why))
         out = console()
@@ -164,6 +177,18 @@ def html(
     typer.echo(str(target))
 
 
+def _warn(profile: Profile, path: Path) -> bool:
+    """Say that a profile is not as it was built, and whether it is so."""
+    from surefoot.processors.evidence.profile import is_intact
+
+    if is_intact(profile):
+        return False
+    typer.echo(
+        f"{path} was edited after it was built: it is evidence of nothing. See `surefoot profile verify`.", err=True
+    )
+    return True
+
+
 def _write(target: Path, text: str) -> None:
     from surefoot.processors.yaml_models import FileError
 
@@ -171,6 +196,23 @@ def _write(target: Path, text: str) -> None:
         target.write_text(text, encoding="utf-8")
     except OSError as error:
         raise FileError(f"Cannot write {target}: {error}. Name a file in a folder that you may write to.") from error
+
+
+def _first(profile: Profile) -> str:
+    from surefoot.processors.boundary.claim import visible
+    from surefoot.processors.evidence.suspects import suspects
+
+    found = suspects(profile)
+    if not found.total:
+        return ""
+    names = [
+        f"{one.task_id} {one.outcomes.count('1')}/{one.outcomes.count('1') + one.outcomes.count('0')}"
+        for one in found.groups[:_TASKS]
+    ]
+    more = f" and {found.total - len(names):,} more" if names and found.total > len(names) else ""
+    many = f"{found.total:,} task{'' if found.total == 1 else 's'}"
+    told = f": {visible(', '.join(names))}{more}" if names else ""
+    return f"Look first at {many} that none or unusually few runs passed, which may be broken or wrongly graded{told}."
 
 
 def _indicator_table(found: Indicators) -> Table:
@@ -206,4 +248,6 @@ def _silent(found: Indicators) -> str:
 
 
 def _stratum_name(*parts: str | None) -> str:
-    return " / ".join(part or "–" for part in parts)
+    from surefoot.processors.boundary.claim import visible
+
+    return visible(" / ".join(part or "–" for part in parts))

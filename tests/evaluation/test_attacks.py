@@ -133,6 +133,22 @@ def test_one_attempt_is_run_again_to_be_looked_at_and_counts_nowhere(tmp_path: P
             again(replace(plan, **wrong), as_json=False)
 
 
+def test_what_an_agent_answers_does_not_command_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "suite.py").write_text(
+        "from surefoot.evaluation import Checker, Protocol, Suite, Task\n"
+        "suite = Suite(name='odd', agent=lambda _: '\\ud800 \\x1b[31m red', tasks=(Task(id='t', input='',\n"
+        "    checkers=(Checker(type='exact', expected='x'),)),),\n"
+        "    protocol=Protocol(k=1, effects='none', isolation='inline'))\n"
+    )
+    quiet = {**os.environ, "SUREFOOT_PORT_HTTP": "1"}
+    for more, code in (([], 0), (["--task", "t", "--repetition", "0"], 1)):
+        command = [*SUREFOOT, "repeat", "suite.py", *more]
+        done = subprocess.run(command, cwd=tmp_path, env=quiet, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        assert "\x1b" not in done.stdout
+        assert "[31m red" in done.stdout
+
+
 FULL = """
 import resource, sys
 from pathlib import Path

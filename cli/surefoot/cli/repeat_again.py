@@ -59,7 +59,9 @@ def command(source: str, attempt: Attempt, *, name_variant: bool) -> str:
 
 def _print(out: Console, plan: Plan, attempt: Attempt) -> None:
     def line(text: str) -> None:
-        out.print(text, markup=False, highlight=False, soft_wrap=True)
+        # The agent wrote it: nothing in it may command the terminal, and not every text can be encoded.
+        safe = "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in text)
+        out.print(safe, markup=False, highlight=False, soft_wrap=True)
 
     known = {True: "acceptable", False: "not acceptable", None: "not judged"}[attempt.acceptable]
     line(f"{attempt.variant}, {attempt.task_id}, repetition {attempt.repetition}, seed {attempt.seed}: {known}")

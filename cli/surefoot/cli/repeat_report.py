@@ -139,10 +139,12 @@ def _print_worst(out: Console, summary: Summary, source: str, *, name_variant: b
 def _why(attempt: Attempt | None) -> str:
     if attempt is None:
         return ""
+    from surefoot.evaluation.compare_sides import shown
+
     if attempt.error is not None:
-        return f"{attempt.error.type}: {attempt.error.message}"[:200]
+        return shown(f"{attempt.error.type}: {attempt.error.message}")[:200]
     failed = (f"{each.name}: {each.explanation}" for each in attempt.verdicts if each.verdict == "fail")
-    return f"#{attempt.repetition} " + "; ".join(failed)[:200]
+    return f"#{attempt.repetition} " + shown("; ".join(failed))[:200]
 
 
 def _with(interval: Interval | None, groups: int) -> str:

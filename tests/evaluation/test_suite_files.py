@@ -173,3 +173,30 @@ def test_templates_give_equal_tasks_for_equal_seeds_and_neighbours_differ_in_one
         if task.neighbour_of is not None:
             other = by_id[task.neighbour_of].input
             assert sum(task.input[name] != other[name] for name in ("a", "b")) == 1
+
+
+BOMB = """
+name: desk
+agent: my_agent:handle
+protocol: {k: 1, effects: none}
+tasks:
+  - id: a
+    input:
+"""
+
+
+def test_aliases_that_grow_without_end_are_refused(tmp_path: Path) -> None:
+    lines = ["      a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"      a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 9)}]" for n in range(12)]
+    for number, text in enumerate(["\n".join(lines), "      a: &a [*a]"]):
+        file = tmp_path / f"bomb{number}.yaml"
+        file.write_text(BOMB + text)
+        with pytest.raises(SuiteError, match="with its aliases"):
+            load_suite(str(file))
+
+
+def test_ranges_may_be_longer_than_a_list_can_be() -> None:
+    wide = range(10**15)
+    tasks = expand(Task(id="t-{a}-{b}", input="{a}"), {"a": wide, "b": wide}, count=3, seed=1)
+    assert len({task.id for task in tasks}) == 3
+    assert tasks == expand(Task(id="t-{a}-{b}", input="{a}"), {"a": wide, "b": wide}, count=3, seed=1)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from surefoot.evaluation import frozen, suite, templates
 from surefoot.evaluation.errors import SuiteError
@@ -284,12 +284,37 @@ class SuitePart(Part):
         return self
 
 
+_MOST_VALUES: Final = 5_000_000
+
+
+def _is_larger(value: Any, most: int) -> bool:
+    """Whether more values than this stand in it. An alias of YAML costs nothing until it is written out."""
+    left, seen = [value], 0
+    while left:
+        found = left.pop()
+        seen += 1
+        if isinstance(found, BaseModel):
+            left += found.__dict__.values()
+        elif isinstance(found, dict):
+            left += found.values()
+        elif isinstance(found, list):
+            left += found
+        if seen + len(left) > most:
+            return True
+    return False
+
+
 def read_suite(path: Path) -> suite.Suite:
     """Return the suite of a file. Raises SuiteError with a line for each mistake."""
     try:
         part = read_model(path, SuitePart)
     except FileError as error:
         raise SuiteError(str(error)) from error
+    if _is_larger(part, _MOST_VALUES):
+        raise SuiteError(
+            f"{path}: with its aliases (*name) written out it holds more than {_MOST_VALUES:,} values, or itself; "
+            "write it without them, or let a fixture make what is large."
+        )
     tasks = [task.built() for task in part.tasks]
     for template in part.templates:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from math import prod
@@ -30,7 +31,7 @@ def expand(
     draw = random.Random(seed)  # noqa: S311 - drawn to be repeated
     tasks: list[Task] = []
     taken: list[Parameters] = []
-    for place in sorted(draw.sample(range(possible), count)):
+    for place in sorted(_places(draw, possible, count)):
         base = _at(choices, place)
         taken.append(base)
         first = replace(fill(template, base), made_from=template.id)
@@ -43,6 +44,15 @@ def expand(
             taken.append(other)
             tasks.append(replace(fill(template, other), made_from=template.id, neighbour_of=first.id))
     return tasks
+
+
+def _places(draw: random.Random, possible: int, count: int) -> list[int]:
+    if possible <= sys.maxsize:
+        return draw.sample(range(possible), count)
+    found: dict[int, None] = {}  # longer than any range may be
+    while len(found) < count:
+        found[draw.randrange(possible)] = None
+    return list(found)
 
 
 def fill(value: Any, parameters: Parameters) -> Any:

@@ -25,6 +25,7 @@ from surefoot.evaluation.replay.case import read_case
 from surefoot.evaluation.replay.case_files import AGENT_PLACEHOLDER, INPUT_PLACEHOLDER
 from surefoot.evaluation.replay.cassette import read_cassette
 from surefoot.instrumentation import semconv
+from surefoot.instrumentation.redaction import REDACTED
 from surefoot.processors.genai.derive import Deriver
 from surefoot.processors.lake import Lake
 from surefoot.processors.lake.schema import CONTENTS
@@ -253,3 +254,59 @@ def test_a_trace_of_a_real_framework(tmp_path: Path) -> None:
 def test_there_is_no_such_trace(lake: Lake, tmp_path: Path) -> None:
     done = command(tmp_path, "case", "from-trace", "ab")
     assert (done.returncode, "no trace begins with 'ab'" in done.stderr) == (1, True)
+
+
+def test_odd_contents_redactions_and_several_roots_are_told(lake: Lake, tmp_path: Path) -> None:
+    asked = [{"role": "user", "parts": [{"type": "text", "content": f"Refund it to {REDACTED}"}, "odd"]}]
+    put(
+        lake,
+        agent("desk"),
+        chat("think", "desk", response_model="m-1"),
+        tool("look_up", "desk", 1),
+        {**tool("orphan", "gone", 2), "tool_name": "look_up"},
+        agent("second", None, 20),
+        agent("third", "gone", 40),
+    )
+    contents(
+        lake,
+        ("desk", semconv.INPUT_MESSAGES, asked),
+        ("desk", semconv.OUTPUT_MESSAGES, [{"role": "assistant", "parts": None}, "odd", 5]),
+        ("think", semconv.INPUT_MESSAGES, [{"role": "user", "parts": ["odd", None]}, 7]),
+        ("look_up", semconv.TOOL_ARGUMENTS, {"order": 42}),
+        ("look_up", semconv.TOOL_RESULT, {"mail": REDACTED}),
+        ("orphan", semconv.TOOL_ARGUMENTS, {"order": 43}),
+        ("orphan", semconv.TOOL_RESULT, '{"rate": NaN}'),
+    )
+    derived(lake, tmp_path)
+    case = read_case(lake, TRACE)
+    gaps = "\n".join(case.gaps)
+    assert f"the task's input holds {REDACTED}" in gaps
+    assert f"its result holds {REDACTED}" in gaps
+    assert "3 runs: the case is that of one of 3 that no other began, the first that failed, else the first" in gaps
+    assert case.run["span_id"] == sid("desk")
+    made = command(tmp_path, "case", "from-trace", TRACE, "--out", "cases")
+    assert made.returncode == 0, made.stderr
+    said = runpy.run_path(str(tmp_path / "cases" / f"case_{TRACE[:8]}.py"))
+    assert said["suite"].tasks[0].input == f"Refund it to {REDACTED}"
+
+
+def test_an_input_that_python_has_no_literal_for(lake: Lake, tmp_path: Path) -> None:
+    put(lake, agent("desk"))
+    contents(lake, ("desk", "input.value", '{"limit": Infinity}'))
+    derived(lake, tmp_path)
+    assert command(tmp_path, "case", "from-trace", TRACE, "--out", "cases").returncode == 0
+    said = runpy.run_path(str(tmp_path / "cases" / f"case_{TRACE[:8]}.py"))
+    assert said["suite"].tasks[0].input == {"limit": float("inf")}
+
+
+def test_of_several_roots_the_case_is_that_of_the_one_that_failed(lake: Lake, tmp_path: Path) -> None:
+    wrong: dict[str, str] = {"name": "outcome", "score.label": "fail", "explanation": "nothing was refunded"}
+    put(lake, agent("desk"), agent("second", None, 20), evaluation("second", 40, attributes=wrong))
+    contents(
+        lake,
+        *((name, key, f"{key} of {name}") for name in ("desk", "second") for key in ("input.value", "output.value")),
+    )
+    derived(lake, tmp_path)
+    case = read_case(lake, TRACE)
+    assert (case.input, case.output) == ("input.value of second", "output.value of second")
+    assert len(case.failures) == 1

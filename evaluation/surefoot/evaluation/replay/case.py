@@ -69,7 +69,13 @@ def read_case(lake: Lake, trace_id: str) -> Case:
             f"Making a case of trace {trace_id}: it holds no run of an agent. `surefoot explain {trace_id}` shows what "
             "it holds; if it came just now, its runs follow within seconds."
         )
-    run = next((row for row in runs if row["parent_run_id"] is None), runs[0])
+    roots = [row for row in runs if row["parent_run_id"] is None] or runs[:1]
+    verdicts = [row for row in _read(lake, "verdicts", trace_id, "occurred_at") if row["verdict"] == "fail"]
+    blamed = {row["run_id"] for row in verdicts}
+    run = next((row for row in roots if row["outcome"] in _BAD or row["run_id"] in blamed), roots[0])
+    # What was said of another root is not this one's failure, and its answer is not what must not recur.
+    others = {row["run_id"] for row in roots if row is not run}
+    verdicts = [row for row in verdicts if row["run_id"] not in others]
     trace = _Trace({row["span_id"]: row for row in _read(lake, "spans", trace_id, "start_unix_nano")})
     for row in _read(lake, "contents", trace_id, "start_time"):
         trace.contents.setdefault(row["span_id"], {})[row["name"]] = row["content"]
@@ -81,9 +87,14 @@ def read_case(lake: Lake, trace_id: str) -> Case:
     given, output = _input(trace, run), _first(trace, run, _OUTPUTS, _answer)
     if given is None:
         gaps.append("the task's input was not captured: write it into the suite")
+    elif REDACTED in json.dumps(given):
+        gaps.append(f"the task's input holds {REDACTED}: write into the suite what stood there")
+    if output is not None and REDACTED in json.dumps(output):
+        gaps.append(f"the answer holds {REDACTED}: the checker will not know it again; say in it what is wrong")
     if len(runs) > 1:
-        gaps.append(f"the trace has {len(runs)} runs: the case is the first one's, with the tool calls of all")
-    verdicts = [row for row in _read(lake, "verdicts", trace_id, "occurred_at") if row["verdict"] == "fail"]
+        which = "the first one's" if len(roots) == 1 else f"that of one of {len(roots)} that no other began"
+        which += "" if len(roots) == 1 else ", the first that failed, else the first"
+        gaps.append(f"the trace has {len(runs)} runs: the case is {which}, with the tool calls of all")
     crashed = run["outcome"] in _BAD
     failures = tuple(_failures(trace, run, verdicts, crashed=crashed))
     if not failures:
@@ -113,6 +124,8 @@ def _entries(trace: _Trace, calls: Sequence[Row], gaps: list[str]) -> Iterable[E
         outcome = _outcome(trace, row)
         if outcome.get("missing"):
             gaps.append(f'{what}: its result was not captured; write "result" into its line and seal the cassette')
+        if REDACTED in json.dumps(outcome):
+            gaps.append(f"{what}: its result holds {REDACTED}, and so it is replayed")
         cleaned = BUILT_IN.clean(arguments)
         if REDACTED in json.dumps(cleaned):
             gaps.append(f"{what}: its arguments hold {REDACTED}; a call with the real value may not find it")
@@ -154,13 +167,18 @@ def _error(span: Row | None, error_type: str | None) -> dict[str, Any]:
 
 def _take_calls(trace: _Trace, messages: Any) -> None:
     for message in messages if isinstance(messages, list) else ():
-        for part in message.get("parts") or () if isinstance(message, dict) else ():
+        for part in _parts(message):
             if part.get("type") == "tool_call" and part.get("id"):
                 given = part.get("arguments")
                 trace.asked[part["id"]] = _parsed(given) if isinstance(given, str) else given
             if part.get("type") == "tool_call_response" and part.get("id"):
                 told = [part[name] for name in ("response", "result") if name in part]
                 trace.told.update({part["id"]: told[0]} if told else {})
+
+
+def _parts(message: Any) -> list[dict[str, Any]]:
+    parts = message.get("parts") if isinstance(message, dict) else None
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
 def _input(trace: _Trace, run: Row) -> Any:
@@ -200,7 +218,7 @@ def _are_messages(given: Any) -> bool:
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    return "".join(str(part.get("content", "")) for part in message["parts"] if part.get("type") == "text")
+    return "".join(str(part.get("content", "")) for part in _parts(message) if part.get("type") == "text")
 
 
 def _failures(trace: _Trace, run: Row, verdicts: Sequence[Row], *, crashed: bool) -> Iterable[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import pprint
 from pathlib import Path
 from typing import Final
@@ -10,6 +12,7 @@ from surefoot.evaluation.replay.case import Case, CaseError
 from surefoot.evaluation.replay.cassette import write_cassette
 
 _WIDTH: Final = 110
+_LOADED: Final = "json.loads("
 _SUITE: Final = '''\
 """A regression case: what a trace showed must not recur. Written by `surefoot case from-trace`; edit it.
 
@@ -17,7 +20,7 @@ Tools are replayed from {cassette}; the model is really called, unless its clien
 surefoot.evaluation.replay and is recorded, too.
 """
 
-from pathlib import Path
+{imports}from pathlib import Path
 
 from surefoot.evaluation import Checker, Protocol, Suite, Task, Variant, replay
 
@@ -83,11 +86,16 @@ def write_case(case: Case, folder: Path, agent: str | None) -> tuple[Path, Path]
 def _source(case: Case, stem: str, cassette: str, agent: str | None) -> str:
     run = case.run
     checker = _CRASHED if case.crashed else _SAME if case.failures else _UNKNOWN
+    found = {
+        "failures": _literal(list(case.failures)),
+        "observed": _literal(case.output),
+        "input": _literal(INPUT_PLACEHOLDER if case.input is None else case.input),
+    }
     return _SUITE.format(
+        **found,
+        imports="import json\n" if any(text.startswith(_LOADED) for text in found.values()) else "",
         cassette=cassette,
         trace=repr(case.trace_id),
-        failures=_literal(list(case.failures)),
-        observed=_literal(case.output),
         gaps=_literal(list(case.gaps)),
         checker=checker,
         name=repr(stem.replace("_", "-")),
@@ -95,11 +103,15 @@ def _source(case: Case, stem: str, cassette: str, agent: str | None) -> str:
         task_id=repr(run["task_id"] or stem),
         task_class=repr(run["task_class"]),
         consequence_class=repr(run["consequence_class"]),
-        input=_literal(INPUT_PLACEHOLDER if case.input is None else case.input),
         cassette_name=repr(cassette),
         versions=_literal(case.versions),
     )
 
 
 def _literal(value: object) -> str:
-    return pprint.pformat(value, width=_WIDTH, sort_dicts=False)
+    text = pprint.pformat(value, width=_WIDTH, sort_dicts=False)
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError):  # NaN and infinity, which JSON of a trace may hold, are no literals
+        return f"{_LOADED}{json.dumps(value)!r})"
+    return text

@@ -114,24 +114,25 @@ def suspect_tasks(groups: GroupTable, *, unusual: float = UNUSUAL) -> tuple[Susp
     stratum = _stratum_numbers(groups)
     n, c = groups.n, groups.c
     strata = int(stratum.max(initial=-1)) + 1
-    runs = np.bincount(stratum, weights=n, minlength=strata)
+    total = np.bincount(stratum, weights=n, minlength=strata)
     good = np.bincount(stratum, weights=c, minlength=strata)
-    average = np.divide(good, runs, out=np.zeros(strata), where=runs > 0)
+    average = np.divide(good, total, out=np.zeros(strata), where=total > 0)
     width = int(n.max(initial=0)) + 1
     kind, kinds = numbered((stratum * width + n) * width + c, strata * width**2)
     chance = binom.cdf(kinds % width, kinds // width % width, average[kinds // width**2])[kind]
     listed = np.flatnonzero((n > 0) & ((c == 0) | (chance <= unusual)))
-    order = sorted(listed.tolist(), key=lambda row: (float(chance[row]), str(groups.group_id[row])))
+    order = listed[np.argsort(chance[listed], kind="stable")]  # of equal chance by group id, as they stand
+    columns = (column[order].tolist() for column in (groups.task_id, groups.group_id, n, c, chance))
     return tuple(
         Suspect(
-            task_id=str(groups.task_id[row]),
-            group_id=str(groups.group_id[row]),
-            n=int(n[row]),
-            c=int(c[row]),
-            why="none_passed" if c[row] == 0 else "unusually_few",
-            chance=float(chance[row]),
+            task_id=str(task),
+            group_id=str(group),
+            n=runs,
+            c=good,
+            why="none_passed" if good == 0 else "unusually_few",
+            chance=chance,
         )
-        for row in order
+        for task, group, runs, good, chance in zip(*columns, strict=True)
     )
 
 

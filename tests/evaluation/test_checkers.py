@@ -304,3 +304,32 @@ async def test_a_user_that_does_not_answer_in_time_is_not_the_agents_failure() -
     user = User(endpoint=Endpoint(url=url, model="m", prompt="p", version="1", timeout_seconds=3))
     with quiet, pytest.raises(InfrastructureError, match="simulated user"):
         await answer(lambda _: "x", Task(id="t", input="hello", user=user), context(), limit=0.5, threads=True)
+
+
+def test_no_answer_matches_nothing() -> None:
+    found = check(Checker(type="regex", expected=r"\S"), None, context())
+    assert (found.verdict, found.explanation) == ("fail", "there is no answer")
+
+
+@pytest.mark.parametrize("said", ["###STOP###", ""])
+async def test_a_user_that_says_nothing_is_not_the_agents_failure(said: str) -> None:
+    class Says(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            body = json.dumps({"choices": [{"message": {"content": said}}]}).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Says) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        user = User(endpoint=Endpoint(url=url, model="m", prompt="p", version="1"))
+        with pytest.raises(InfrastructureError):
+            await answer(lambda _: "x", Task(id="t", input=None, user=user), context(), limit=20, threads=True)
+        server.shutdown()
+        thread.join()

@@ -149,6 +149,8 @@ def _equal(one: Any, two: Any) -> bool:
 
 
 def _regex(checker: Checker, value: Any, _: AttemptContext) -> Found:
+    if value is None:
+        return False, "there is no answer"  # which is not the word null
     text = value if isinstance(value, str) else canonical(value)
     if re.search(checker.expected, text):
         return True, None

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from surefoot.evaluation.endpoint import ask
-from surefoot.evaluation.errors import SuiteError
+from surefoot.evaluation.errors import InfrastructureError
 from surefoot.evaluation.suite import User
 
 Messages = list[dict[str, Any]]
@@ -36,7 +36,7 @@ async def converse(
         messages.append({"role": "assistant", "content": answer})
         turn = None
     if not messages:
-        raise SuiteError(
+        raise InfrastructureError(  # the agent was not asked once
             "A conversation without a first turn: give the task an input, or its user turns or an endpoint."
         )
     return {"messages": messages}
@@ -59,4 +59,6 @@ async def _next(user: User, scripted: Any, messages: Messages, in_thread: Callab
     opening = [] if said else [{"role": "user", "content": "Begin the conversation."}]
     prompt = {"role": "system", "content": f"{user.endpoint.prompt}\n\nSay {user.stop} when you have what you wanted."}
     text: str = await in_thread(ask, user.endpoint, [prompt, *opening, *said])
+    if not text.strip():
+        raise InfrastructureError(f"The simulated user said nothing: {user.endpoint.model} gave an empty text.")
     return None if user.stop in text else text

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import json
 import os
@@ -155,10 +156,11 @@ def of_living_children() -> float:
 def _ticks(process: str) -> int:
     ticks = 0
     for children in Path(f"/proc/{process}/task").glob("*/children"):
-        for child in children.read_text().split():
-            fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-            # utime and stime of all its threads, and those of its dead children.
-            ticks += sum(map(int, fields[11:15])) + _ticks(child)
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that ended meanwhile
+            for child in children.read_text().split():
+                fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+                # utime and stime of all its threads, and those of its dead children.
+                ticks += sum(map(int, fields[11:15])) + _ticks(child)
     return ticks
 
 

@@ -28,8 +28,14 @@ def test_refund(agent_attempt):
 """
 
 
-def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments)
+# What else is installed here takes three quarters of the processor time of such a process.
+OTHERS = ("anyio", "asyncio", "hypothesispytest", "platformdirs", "time_machine", "xdist", "xdist.looponfail")
+
+
+def run(pytester: pytest.Pytester, *arguments: str, with_others: bool = False) -> pytest.RunResult:
+    """A process of pytest with this plugin, and with all others that are installed where a test is about them."""
+    left_out = () if with_others else tuple(f"-pno:{name}" for name in OTHERS)
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *left_out, *arguments)
 
 
 def attempts(pytester: pytest.Pytester) -> list[Attempt]:
@@ -174,7 +180,7 @@ def test_a_minimum_lets_some_fail_and_a_confidence_asks_for_the_bound(pytester: 
 
         """
     )
-    result = run(pytester, "-v", "-n", "0")
+    result = run(pytester, "-v", "-n", "0", with_others=True)
     result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines_random(["*::test_yield PASSED*", "*::test_strict PASSED*"])
     # 36 of 40 at one-sided 95 %, and C(9,2) / C(10,2) = .8
@@ -201,7 +207,7 @@ def test_async_tests_run_with_and_without_a_plugin_of_theirs(pytester: pytest.Py
             assert len(seen) == 4
         """
     )
-    result = run(pytester, *plugins)
+    result = run(pytester, *plugins, with_others=True)
     result.assert_outcomes(failed=1, passed=1)
     assert "●●○●" in result.stdout.str()
 
@@ -217,7 +223,7 @@ def test_xdist_gives_one_result_per_test_one_seed_and_one_file(pytester: pytest.
             assert order != "b[{x}]" or agent_attempt.repetition != 4
         """
     )
-    result = run(pytester, "-n", "2", "--surefoot-runs", "runs", "--junitxml", "out.xml")
+    result = run(pytester, "-n", "2", "--surefoot-runs", "runs", "--junitxml", "out.xml", with_others=True)
     result.assert_outcomes(passed=2, failed=1)
     found = attempts(pytester)
     assert len(found) == 18
@@ -226,7 +232,7 @@ def test_xdist_gives_one_result_per_test_one_seed_and_one_file(pytester: pytest.
     assert not read_records(folder).open
     (command,) = set(re.findall(r"replay it: pytest '(.*)' (.*)", result.stdout.str()))  # pytest says it twice on CI
     assert "-n 0" in command[1]
-    run(pytester, command[0], *command[1].split()).assert_outcomes(failed=1)
+    run(pytester, command[0], *command[1].split(), with_others=True).assert_outcomes(failed=1)
     names = [each.get("name") for each in ET.parse(pytester.path / "out.xml").iter("property")]
     assert names.count("surefoot.strip") == 3
 
@@ -294,7 +300,7 @@ def test_the_fixture_repeats_a_plain_function_or_an_agent(pytester: pytest.Pytes
             repeat_agent(agent, 7, checker=check, k=20, min_yield=0.01).require()
         """
     )
-    result = run(pytester, "--surefoot-seed", "5", "--surefoot-runs", "runs")
+    result = run(pytester, "--surefoot-seed", "5", "--surefoot-runs", "runs", with_others=True)
     result.assert_outcomes(passed=2, failed=1)
     text = result.stdout.str()
     assert "TimeoutError: slow" in text
@@ -327,7 +333,7 @@ def test_without_the_mark_nothing_changes(pytester: pytest.Pytester) -> None:
             assert "scipy" not in sys.modules and "numpy" not in sys.modules
         """
     )
-    run(pytester, "--strict-markers").assert_outcomes(passed=1)
+    run(pytester, "--strict-markers", with_others=True).assert_outcomes(passed=1)
     assert not (pytester.path / "runs").exists()
 
 

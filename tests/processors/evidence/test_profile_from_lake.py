@@ -104,6 +104,7 @@ def test_what_is_counted_and_cited(tables: Tables) -> None:
     assert evidence.environments == {"staging": 9}
     assert (evidence.cost_per_run, evidence.seconds_per_run) == (0.5, 5.0)
     assert evidence.first_run == datetime.fromtimestamp(NOW - 5, UTC).isoformat()
+    assert str(made.repeat_protocol.evaluation_window).startswith(f"{evidence.first_run} to {evidence.last_run}")
     ids = sorted(f"{task}-{number}" for task in "abc" for number in range(3))
     text = "".join(f"{one}\n" for one in ids)
     assert evidence.run_ids_sha256 == f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

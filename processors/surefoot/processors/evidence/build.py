@@ -54,7 +54,10 @@ def assemble(spec: Spec, evidence: Evidence, grader: GraderError) -> Profile:
     used = {name: found[0].method for name, found in whole.confidence_intervals.items()}
     methods = "; ".join(f"{method}: {', '.join(_of(used, method))}" for method in dict.fromkeys(used.values()))
     written = {name: getattr(spec, name) for name in Written.model_fields}
-    written["repeat_protocol"] = protocol.model_copy(update={"interval_method": methods or None})
+    window = protocol.evaluation_window or _window(evidence)
+    written["repeat_protocol"] = protocol.model_copy(
+        update={"interval_method": methods or None, "evaluation_window": window}
+    )
     return sealed({**written, "indicators": whole, "strata": strata, "grader": grader, "evidence": evidence})
 
 
@@ -69,6 +72,13 @@ def grader_of_kind(kind: str | None) -> GraderError:
 def built_at(now: float) -> str:
     """The time as profiles write it."""
     return datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
+
+
+def _window(evidence: Evidence) -> str | None:
+    """Nobody has to write when the runs were: they say it themselves."""
+    if evidence.first_run is None or evidence.last_run is None:
+        return None
+    return f"{evidence.first_run} to {evidence.last_run}, from the first run's begin to the last one's end"
 
 
 def _of(used: dict[str, str], method: str) -> list[str]:

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -228,6 +229,13 @@ def test_frozen_is_visible_with_its_reason_its_bounds_and_its_watermark(settings
     assert "−471.4 % were all missing labels bad" in shown
     assert "10 Mar 06:00 UTC" in shown  # the watermark
     assert "6.0 h back, for labels; learnt from n 812" in shown
+
+    unknown = every_state(NOW)
+    unknown = replace(unknown, slos=[replace(slo, label_delay_n=0) for slo in unknown.slos])
+    status.publish(settings.status_path, "slo", unknown.to_json())
+    shown = Pages(settings).detail("late")
+    assert shown is not None
+    assert "6.0 h back, the longest wait for labels, until live runs have shown how late they come" in shown
 
 
 def test_what_a_policy_demands_and_what_was_taken_out_stand_on_the_page(settings: Settings) -> None:

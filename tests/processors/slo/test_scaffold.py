@@ -49,6 +49,20 @@ def test_what_was_seen_becomes_files_that_are_valid_as_they_are(tmp_path: Path) 
     assert "# Task classes: refund, query." in text
 
 
+def test_what_was_seen_too_seldom_is_not_told_as_a_share(tmp_path: Path) -> None:
+    few = replace(DESK, runs=3, ended_well=2, ended_badly=1, tool_calls=1, tool_errors=0, outcome_verdicts=1)
+    ((name, text),) = scaffold([few]).items()
+    write(tmp_path, {name.removesuffix(".yaml"): text})
+    assert load_slos(tmp_path).problems == []
+    too_few = "which is too few to go by: the target is not learnt from them."
+    assert f"# Observed: 2 of 3 ended ok, {too_few}" in text
+    assert f"# Observed: 1 of 1 calls of tools were ok, {too_few}" in text
+    assert "# 1 outcome verdict was seen; too few to go by." in text
+    assert "# 30 process verdicts were seen." in text
+    assert "# 95 % of 2 good runs took at most 3.21 s. So few say little: 5 s is a guess." in text
+    assert "Observed: 66.67 %" not in text
+
+
 def test_nothing_seen_becomes_an_example_that_is_valid_and_says_what_to_do(tmp_path: Path) -> None:
     ((name, text),) = scaffold([]).items()
     write(tmp_path, {name.removesuffix(".yaml"): text})

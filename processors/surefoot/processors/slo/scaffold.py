@@ -22,6 +22,7 @@ from surefoot.processors.slo.minutes import MAX_STRATA
 
 MOST_SERVICES: Final = 10
 _SHOWN_VALUES: Final = 8
+_FEW: Final = 30  # a share seen in fewer is anywhere within some 20 points
 EXAMPLE_SERVICE: Final = "my-agent"
 
 
@@ -155,6 +156,7 @@ def _service(service: Service, name: str) -> str:
             "change what does not fit, and check it with `surefoot slo validate`. docs/slo-files.md has every field.",
             f"Agents: {_some(service.agents)}.",
             f"Task classes: {_some(service.task_classes)}.",
+            "The targets are round numbers to begin with; what was seen stands beside them, and is no promise.",
         )
     else:
         said = _comment(
@@ -182,13 +184,13 @@ def _outcome(service: Service, name: str) -> str:
     said = _comment(
         "Was what the agent left acceptable? Verdicts may come hours later; until then the fast view shows what is",
         "known to be bad at once, and the matured view ends where most verdicts have arrived.",
-        f"{service.outcome_verdicts:,} outcome verdicts were seen." if service.runs else "It needs outcome verdicts.",
+        _verdicts(service.outcome_verdicts, "outcome") if service.runs else "It needs outcome verdicts.",
     )
     return _slo(said, service, f"{name}-acceptable-outcome", "acceptable_outcome", 0.95)
 
 
 def _policy(service: Service, name: str) -> str:
-    said = _comment("Did the agent keep the rules?", f"{service.process_verdicts:,} process verdicts were seen.")
+    said = _comment("Did the agent keep the rules?", _verdicts(service.process_verdicts, "process"))
     return _slo(said, service, f"{name}-policy-compliance", "policy_compliance", 0.99)
 
 
@@ -203,15 +205,25 @@ def _tools(service: Service, name: str) -> str:
 def _latency(service: Service, name: str) -> str:
     seconds = service.p95_seconds or 0.0
     value = max(1, round(1.5 * seconds))
-    said = _comment(
-        "Do good runs end in time?",
-        f"95 % of the {service.ended_well:,} good runs took at most {seconds:.3g} s; {value} s leaves room.",
-    )
+    n = service.ended_well
+    took = f"95 % of the {n:,} good runs took at most {seconds:.3g} s; {value} s leaves room."
+    if n < _FEW:
+        took = f"95 % of {n:,} good runs took at most {seconds:.3g} s. So few say little: {value} s is a guess."
+    said = _comment("Do good runs end in time?", took)
     return _slo(said, service, f"{name}-latency", "latency", 0.95, value)
 
 
 def _observed(good: int, of: int, words: str) -> str:
-    return f"Observed: {100 * good / of:.2f} % {words} (n {of:,})." if of else ""
+    if not of:
+        return ""
+    if of < _FEW:
+        return f"Observed: {good:,} of {of:,} {words}, which is too few to go by: the target is not learnt from them."
+    return f"Observed: {100 * good / of:.2f} % {words} (n {of:,})."
+
+
+def _verdicts(count: int, kind: str) -> str:
+    few = "; too few to go by" if count < _FEW else ""
+    return f"{count:,} {kind} verdict{'s were' if count != 1 else ' was'} seen{few}."
 
 
 def _slo(said: str, service: Service, name: str, indicator: str, target: float, value: int | None = None) -> str:

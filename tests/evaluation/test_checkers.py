@@ -333,3 +333,11 @@ async def test_a_user_that_says_nothing_is_not_the_agents_failure(said: str) -> 
             await answer(lambda _: "x", Task(id="t", input=None, user=user), context(), limit=20, threads=True)
         server.shutdown()
         thread.join()
+
+
+async def test_an_agent_that_streams_its_answer_has_not_answered() -> None:
+    async def parts(given: Any) -> Any:
+        yield given
+
+    with pytest.raises(InfrastructureError, match="return the whole answer"):
+        await answer(parts, Task(id="t", input="x"), context(), limit=5, threads=False)

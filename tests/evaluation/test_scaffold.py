@@ -33,6 +33,11 @@ def named(one, *, model): ...
 
 def nothing(): ...
 
+def parts(question):
+    yield question
+
+def été(question): ...
+
 class Agent:
     def run(self, number: int): ...
 
@@ -68,6 +73,7 @@ def surefoot(*arguments: str) -> tuple[int, str]:
         ("Look_Up", "Look-Up", {"question": "What is 6 times 7?"}),
         ("many", "many", "What is 6 times 7?"),
         ("desk.run", "desk-run", 42),
+        ("été", "t", "What is 6 times 7?"),
     ],
 )
 def test_the_suite_is_one_for_the_function(folder: Path, function: str, name: str, given: object) -> None:
@@ -127,6 +133,8 @@ def test_nothing_is_overwritten(folder: Path) -> None:
         ("scaffolded:named", "cannot be called with a task's input"),
         ("scaffolded:nothing", "cannot be called with a task's input"),
         ("scaffolded:Agent", "not a function"),
+        ("scaffolded:Agent.run", "cannot be called with a task's input"),
+        ("scaffolded:parts", "gives its answer in parts"),
         ("scaffolded:desk", "not a function"),
     ],
 )

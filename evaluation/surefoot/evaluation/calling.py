@@ -26,9 +26,11 @@ async def answer(agent: Any, task: Task, context: AttemptContext, *, limit: floa
     async def once(given: Any) -> Any:
         try:
             if _is_async(agent):
-                return await call_with(agent, given, context=context)
-            result = await call_plain(threads, call_with, agent, given, context=context)
-            return await result if inspect.isawaitable(result) else result
+                result = await call_with(agent, given, context=context)
+            else:
+                result = await call_plain(threads, call_with, agent, given, context=context)
+                result = await result if inspect.isawaitable(result) else result
+            return _whole(result)
         except SystemExit as error:
             raise AgentExitError(
                 f"The agent ended its program with {error.code!r} in the middle of an attempt."
@@ -61,6 +63,13 @@ async def answer(agent: Any, task: Task, context: AttemptContext, *, limit: floa
                 "answered. Check that it is up, or raise timeout_seconds."
             ) from error
         raise AttemptTimeoutError(f"The attempt took longer than {limit:g} s.") from error
+
+
+def _whole(result: Any) -> Any:
+    """Return the answer. Raises InfrastructureError for a generator: nothing of the agent has run yet."""
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise InfrastructureError("The agent gave a generator, of which nothing ran; let it return the whole answer.")
+    return result
 
 
 def _is_async(agent: Any) -> bool:

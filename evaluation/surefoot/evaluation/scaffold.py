@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -76,7 +77,7 @@ def suite_text(reference: str, file: Path, *, effects: str = "real", k: int = 10
     module, _, function = reference.partition(":")
     return _SUITE.format(
         file=file,
-        name=function.replace(".", "-").strip("_").replace("_", "-") or "agent",
+        name=re.sub(r"[^A-Za-z0-9]+", "-", function).strip("-") or "agent",
         agent=reference,
         module=module,
         doc=(inspect.getdoc(agent) or "module:function").splitlines()[0],
@@ -97,10 +98,13 @@ def _example(reference: str, agent: Callable[..., Any]) -> Any:
     except (TypeError, ValueError, NameError):
         return _QUESTION  # a built-in, or annotations that are only for type checkers
     positional = [each for each in given if each.kind in {each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD}]
+    if inspect.isgeneratorfunction(agent) or inspect.isasyncgenfunction(agent):
+        raise SuiteError(f"agent: {reference} gives its answer in parts; write a function that returns all of it.")
     needed = [each for each in given if each.default is each.empty and each.kind is each.KEYWORD_ONLY]
     needed += [each for each in positional[2:] if each.default is each.empty]
     several = any(each.kind is each.VAR_POSITIONAL for each in given)
-    if needed or not (positional or several):
+    unbound = bool(positional) and positional[0].name == "self"  # a method without its object
+    if needed or unbound or not (positional or several):
         raise SuiteError(
             f"agent: {reference}{inspect.signature(agent)} cannot be called with a task's input. Write a function "
             "agent(task_input), or agent(task_input, ctx), that calls it."

@@ -183,8 +183,17 @@ def test_a_run_of_tomorrow_is_a_wrong_clock() -> None:
             "multiplicity: the field is missing",
         ),
         ({"gate": []}, "did you mean gates"),
+        ({"gates": [{**YIELD, "name": "yield | cleared |\nx"}]}, "a line that can be read"),
     ],
-    ids=["a floor as ceiling", "a ceiling as floor", "twice", "never valid", "no multiplicity", "unknown field"],
+    ids=[
+        "a floor as ceiling",
+        "a ceiling as floor",
+        "twice",
+        "never valid",
+        "no multiplicity",
+        "unknown field",
+        "two lines",
+    ],
 )
 def test_a_boundary_that_contradicts_itself_is_refused(changes: dict[str, Any], expected: str) -> None:
     with pytest.raises(FileError, match=expected):

@@ -63,6 +63,10 @@ class Gate(Part):
             raise refusal(
                 f"there is no indicator {self.indicator!r}", suggestion(self.indicator, INDICATORS), "indicator"
             )
+        if self.name is not None and not self.name.isprintable():
+            raise refusal(
+                "a gate's name is a line that can be read, as it stands in tables", "write it plainly", "name"
+            )
         wanted = "<=" if self.indicator in BAD else ">="
         if self.comparison != wanted:
             what = f"{self.indicator} {self.comparison} {self.bound:g} is cleared by what is bad"

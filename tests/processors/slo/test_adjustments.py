@@ -101,3 +101,16 @@ def test_what_does_not_fit_the_slos_is_told() -> None:
     assert "did you mean task_class?" in wrong.remedy
     (wrong,) = adjustments.check(record(0, 60, task="x"), {"answers": ()})
     assert "no strata" in wrong.remedy
+
+
+def test_a_time_that_nobody_can_mean_is_refused_and_not_shown_later() -> None:
+    text = """\
+apiVersion: surefoot/v1
+kind: BudgetAdjustment
+metadata: {name: all}
+spec: {slo: answers, from: "0001-01-01T00:00:00+05:00", to: "9999-12-31T23:59:00-05:00", author: A, reason: b}
+"""
+    (document,) = read_documents(text)
+    found = adjustments.read(document, "x.yaml")
+    assert isinstance(found, list)
+    assert [item.path for item in found] == [("spec", "from"), ("spec", "to")]

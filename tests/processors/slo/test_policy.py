@@ -217,6 +217,17 @@ def test_a_mistake_in_a_policy_is_named_by_place_and_line(
     assert all(item.remedy for item in found)
 
 
+def test_an_action_ends_when_the_whole_budget_is_left_whatever_its_threshold() -> None:
+    rule = "    - {action: notify, when: {budget: {below: 0.98}}}\n"
+    begun = evaluate([read(rule)], [report(bad=3)], {}, NOW).active
+    assert begun
+    assert evaluate([read(rule)], [report(bad=0)], begun, NOW + 60).active == {}
+    (document,) = read_documents(POLICY + rule.replace("0.98", "0.98, until: 1.03"))
+    found = policy.read(document, "x.yaml")
+    assert isinstance(found, list)
+    assert ["never end" in wrong.what for wrong in found] == [True]
+
+
 def test_what_does_not_fit_the_slos_is_told() -> None:
     known = {"answer": ("desk", 0.9, "28d")}
     (wrong,) = policy.check_names({"spec": {"slos": ["answers"]}}, ["answer"], ["desk"])

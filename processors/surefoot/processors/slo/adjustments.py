@@ -131,6 +131,8 @@ def _time(value: Any) -> datetime:
         raise refusal(f"it is {kind}", "write a time with its zone, such as 2026-12-24T18:00:00Z")
     if found.tzinfo is None:
         raise refusal("the time has no zone", f"write {found.isoformat()}Z for UTC, or +01:00 and the like")
+    if not 1970 < found.year <= 2200:
+        raise refusal(f"{found.isoformat()} is not between 1971 and 2200", "write when the time was, or will be")
     if found.timestamp() % MINUTE:
         raise refusal("the time is not a whole minute, and events are counted by the minute", "leave the seconds at 00")
     return found

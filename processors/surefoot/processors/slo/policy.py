@@ -341,7 +341,7 @@ def _rule(rule: schema.Rule) -> Rule:
     budget = burn = None
     if when.budget is not None:
         until = when.budget.until
-        budget = Budget(when.budget.below, when.budget.below + _BUDGET_MARGIN if until is None else until)
+        budget = Budget(when.budget.below, min(1.0, when.budget.below + _BUDGET_MARGIN) if until is None else until)
     if when.burn is not None:
         until = when.burn.until
         burn = Burn(when.burn.above, when.burn.window, when.burn.above * _BURN_MARGIN if until is None else until)

@@ -70,6 +70,8 @@ class Budget(Part):
         below, until = _number(data.get("below")), _number(data.get("until"))
         if below is not None and until is not None and until < below:
             yield refusal("it would end before it begins", f"write at least {below:g}", "until")
+        if until is not None and until > 1:
+            yield refusal("it would never end: 1 is the whole budget", "write 1 or less", "until")
 
 
 class Burn(Part):

@@ -29,7 +29,7 @@ Mode = Literal["record", "replay", "off"]
 Effect = Literal["read", "write", "irreversible", "unknown"]
 MODES: Final[tuple[Mode, ...]] = ("record", "replay", "off")
 # A thread that an agent starts has no context of its own maker's; what it calls must not reach the world unseen.
-_OPEN: Final[list[World]] = []
+_OPEN: Final[dict[int, World]] = {}
 _CURRENT: Final[contextvars.ContextVar[World | None]] = contextvars.ContextVar("surefoot_replay_world", default=None)
 
 
@@ -215,7 +215,7 @@ class World:
 
 def current() -> World | None:
     """Return the world of the attempt that runs here, or None. Raises CassetteError where it cannot be told."""
-    here, there = _CURRENT.get(), list(_OPEN)
+    here, there = _CURRENT.get(), list(_OPEN.values())
     if here is not None or not there:
         return here
     if len(there) > 1:
@@ -251,12 +251,12 @@ def opened(
         recorder = Recorder(path, {"source": "recorded", "recorded_at": recorded_at, **(about or {})})
     world = World(mode, path, redaction, allow_irreversible, cassette, recorder)
     token = _CURRENT.set(world)
-    _OPEN.append(world)
+    _OPEN[id(world)] = world  # one step each, as worlds open and close in several threads
     try:
         yield world
     finally:
         world.closed = True
-        _OPEN[:] = [each for each in _OPEN if each is not world]
+        _OPEN.pop(id(world), None)
         _CURRENT.reset(token)
         if recorder is not None:
             recorder.close()

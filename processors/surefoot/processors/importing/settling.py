@@ -18,10 +18,7 @@ from surefoot.collector.spool import Spool
 from surefoot.errors import UnreachableError
 from surefoot.processors import status
 from surefoot.processors.errors import LakeError
-from surefoot.processors.jobs import Jobs
-from surefoot.processors.lake import Lake
 from surefoot.processors.settings import Settings
-from surefoot.processors.writer import Writer, only_writer
 
 _LOOK_SECONDS: Final = 0.2
 _PATIENCE_SECONDS: Final = 300.0  # without any progress
@@ -29,6 +26,11 @@ _PATIENCE_SECONDS: Final = 300.0  # without any progress
 
 def settle_here(settings: Settings) -> int:
     """Write and derive what lies in the spool, as writer and jobs of this lake. Returns the duplicates dropped."""
+    # All that the server's processes load, which a sender to a running server does without.
+    from surefoot.processors.jobs import Jobs
+    from surefoot.processors.lake import Lake
+    from surefoot.processors.writer import Writer, only_writer
+
     spool = Spool(settings.spool_path)
     before = set(spool.quarantined())
     with only_writer(spool, threading.Event()):

@@ -314,7 +314,8 @@ def slices(
     filled: dict[int, list[Event]] = {}
     for event in events:
         begin = bucket(bucket(event.ended_us, length) * 1_000_000, seconds)
-        if after < begin + seconds <= until and event.seen(view) != "excluded":
+        end = min(begin + seconds, (begin // 86_400 + 1) * 86_400)  # slices start anew at midnight UTC
+        if after < end <= until and event.seen(view) != "excluded":
             filled.setdefault(begin, []).append(event)
     found = []
     for inside in filled.values():

@@ -97,7 +97,8 @@ def build_from_lake(spec: Spec, lake: Lake, now: float) -> Profile:
     try:
         chosen = _choose(read_groups(connection, first, last, where=spec.select.where), spec.select, first, last)
         evidence = _evidence(connection, chosen, spec, (first, last), table_versions, now)
-        graded = read_graded(connection, first, last, where=spec.select.where)
+        # Audits say nothing of an executable oracle, so that its runs need not be read a second time, one by one.
+        graded = [] if _exact(chosen) else read_graded(connection, first, last, where=spec.select.where)
     finally:
         connection.close()
     return assemble(spec, evidence, _grader(chosen, graded, spec.repeat_protocol))
@@ -254,7 +255,7 @@ def _graders(reading: Reading, process: list[tuple[str, str | None, str | None, 
 
 def _grader(chosen: _Chosen, graded: Sequence[GradedRun], protocol: RepeatProtocol) -> GraderError:
     """An executable oracle decides by definition; of any other grader the audits of these runs say what it is worth."""
-    if {one.kind for one in chosen.reading.graders} == {"executable"}:
+    if _exact(chosen):
         return grader_of_kind("executable")
     counted, verdicts = chosen.runs.counted, chosen.runs.flags["acceptable"]
     accepted = {
@@ -264,6 +265,10 @@ def _grader(chosen: _Chosen, graded: Sequence[GradedRun], protocol: RepeatProtoc
     }
     by_class = "task_class" in protocol.stratification
     return measured(class_audits(graded, accepted, by_class=by_class), protocol.confidence_level)
+
+
+def _exact(chosen: _Chosen) -> bool:
+    return {one.kind for one in chosen.reading.graders} == {"executable"}
 
 
 def _spreads(horizons: Horizons) -> dict[str, Spread]:

@@ -18,9 +18,8 @@ $(VENV)/.dev: $(VENV)/.base
 demo: $(VENV)/.base  ## replay four weeks, live through an incident; KEEP=1 stays up
 	$(BIN)/surefoot demo $(if $(KEEP),--keep)
 
-# Three workers, also on two cores: tests with servers, alerts and kills wait for clocks.
 test: $(VENV)/.dev system-packages lint types  ## everything that must be green
-	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not long' $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not long' $(ARGS)
 
 test-long: $(VENV)/.dev system-packages  ## soaks and hundreds of kills
 	$(BIN)/python -m pytest -m long --timeout 3600 $(ARGS)

@@ -83,19 +83,20 @@ def read_groups(
     verdicts are read from ``lookback_days`` before the first date on.
     """
     before = first - timedelta(days=lookback_days)
-    runs = _query(con, "run_evidence", {"from_date": first, "to_date": last, "verdicts_from": before})
+    dates = {"from_date": first, "to_date": last, "verdicts_from": before}
+    runs = _query(con, "run_evidence", dates, columns="*, to_json(versions) AS versions_text")
     runs = _chosen(runs, where or {})
     steps = _query(con, "run_steps", {"steps_from": before}, "run_id, started_at, span_id")
     known = pc.or_(runs["task_id"].is_valid(), runs["run_group"].is_valid())
     left_out = {"neither a task id nor a run group": runs.num_rows - (pc.sum(known).as_py() or 0)}
     runs = runs.filter(known)
     horizons = describe(runs, steps)
-    systems, group_ids = _group_ids(runs)
-    group_of = Codes.of(group_ids)
+    systems = _version_sets(runs)
+    group_of = _groups(runs, systems)
     signature, mixed = _signatures(runs, group_of)
     if mixed:
         left_out["signature by more than one comparator in a group, taken as unknown"] = mixed
-    attempts = _attempts(runs, steps, horizons, group_of, group_ids, signature)
+    attempts = _attempts(runs, steps, horizons, group_of, signature)
     rule = _rule(runs)
     groups = GroupTable.from_runs(attempts, equivalence_rule=rule)
     return Reading(
@@ -109,17 +110,23 @@ def read_groups(
     )
 
 
-def version_sets(runs: pa.Table) -> list[str]:
+def _version_sets(runs: pa.Table) -> Codes:
     """Return per run its agent's version and its versions as JSON with sorted keys: equal text, equal version set."""
-    maps = runs["versions"].combine_chunks()
-    found: dict[tuple[Any, ...], str] = {}
-    out = []
-    for agent, versions in zip(runs["agent_version"].to_pylist(), maps.to_pylist(), strict=True):
-        key = (agent, *sorted(versions or ()))
-        if key not in found:
-            found[key] = json.dumps({"agent": agent, "versions": dict(sorted(versions or ()))}, ensure_ascii=False)
-        out.append(found[key])
-    return out
+    agents, written = Codes.of(runs["agent_version"]), Codes.of(runs["versions_text"])
+    found, of_run = np.unique(_pairs(agents.codes, written), return_inverse=True)
+    texts = []
+    for agent, versions in (divmod(int(pair), len(written.names) + 1) for pair in found):
+        told = {
+            "agent": agents.names[agent] if agent >= 0 else None,
+            "versions": json.loads(written.names[versions - 1]) if versions else {},
+        }
+        texts.append(json.dumps(told | {"versions": dict(sorted(told["versions"].items()))}, ensure_ascii=False))
+    return Codes.of(texts).take(of_run)
+
+
+def _pairs(codes: IntArray, column: Codes) -> IntArray:
+    """Return one number for two: of earlier codes and of another column, where 0 is no name."""
+    return codes * (len(column.names) + 1) + column.codes + 1
 
 
 @cache
@@ -128,9 +135,13 @@ def _sql(name: str) -> str:
 
 
 def _query(
-    con: duckdb.DuckDBPyConnection, name: str, parameters: Mapping[str, date], order: str = "run_id"
+    con: duckdb.DuckDBPyConnection,
+    name: str,
+    parameters: Mapping[str, date],
+    order: str = "run_id",
+    columns: str = "*",
 ) -> pa.Table:
-    text = f"SELECT * FROM ({_sql(name)}) AS found ORDER BY {order}"  # noqa: S608 - this package's own text
+    text = f"SELECT {columns} FROM ({_sql(name)}) AS found ORDER BY {order}"  # noqa: S608 - this package's own text
     return con.sql(text, params=dict(parameters)).to_arrow_table()
 
 
@@ -142,25 +153,23 @@ def _chosen(runs: pa.Table, where: Mapping[str, str]) -> pa.Table:
     return runs
 
 
-def _group_ids(runs: pa.Table) -> tuple[list[str], list[str]]:
-    """Return per run its version set and its group's id, which says what the runs of the group share."""
-    systems = version_sets(runs)
-    parts = zip(systems, *(runs[name].to_pylist() for name in _GROUP), strict=True)
-    found: dict[tuple[Any, ...], str] = {}
+def _groups(runs: pa.Table, systems: Codes) -> Codes:
+    """Return per run its group, whose id says what the runs of the group share."""
+    code = systems.codes
+    for name in _GROUP:
+        code = np.unique(_pairs(code, Codes.of(runs[name])), return_inverse=True)[1]
+    first = np.unique(code, return_index=True)[1]
+    versions = [json.loads(name)["versions"] for name in systems.names]
     ids = []
-    for system, *shared in parts:
-        key = (system, *shared)
-        if key not in found:
-            told = {name: value for name, value in zip(_GROUP, shared, strict=True) if value is not None}
-            found[key] = json.dumps(told | {"versions": json.loads(system)["versions"]}, ensure_ascii=False)
-        ids.append(found[key])
-    return systems, ids
+    for system, shared in zip(systems.codes[first].tolist(), runs.select(_GROUP).take(first).to_pylist(), strict=True):
+        told = {name: value for name, value in shared.items() if value is not None}
+        ids.append(json.dumps(told | {"versions": versions[system]}, ensure_ascii=False))
+    return Codes.of(ids).take(code)
 
 
-def _system_of_group(systems: list[str], group_of: Codes) -> Codes:
-    names = Codes.of(systems)
+def _system_of_group(systems: Codes, group_of: Codes) -> Codes:
     first = np.unique(group_of.codes, return_index=True)[1]
-    return names.take(first)
+    return systems.take(first)
 
 
 def _signatures(runs: pa.Table, group_of: Codes) -> tuple[pa.Array, int]:
@@ -194,7 +203,6 @@ def _attempts(
     steps: pa.Table,
     horizons: Horizons,
     group_of: Codes,
-    group_ids: list[str],
     signature: pa.Array,
 ) -> pa.Table:
     outcome, verdict = runs["outcome"], runs["verdict"]
@@ -209,7 +217,7 @@ def _attempts(
     broken, kept = pc.greater(runs["rules_broken"], 0), pc.greater(runs["rules_kept"], 0)
     failures = pc.add(pc.fill_null(runs["tool_errors"], 0), pc.fill_null(runs["tool_retries"], 0))
     columns = {
-        "group_id": pa.array(group_ids, pa.string()),
+        "group_id": pa.DictionaryArray.from_arrays(pa.array(group_of.codes), pa.array(group_of.names, pa.string())),
         "horizon": _horizon_of_group(horizons, group_of),
         "acceptable": acceptable,
         "signature": signature,

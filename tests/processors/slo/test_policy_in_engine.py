@@ -134,3 +134,21 @@ def test_a_mistake_in_a_file_ends_no_action_and_frees_no_other_slo(settings: Set
     (settings.slos_path / "policy.yaml").unlink()
     assert [report.actions for report in engine.step(NOW + 240, set()).slos] == [[], []]
     assert len(recorded(settings)) == 4  # each began once and ended once
+
+
+def test_a_folder_that_is_away_ends_no_action_and_is_a_problem(settings: Settings, tmp_path: Path) -> None:
+    engine = SloEngine(Lake.open(settings.lake_path), settings)
+    engine.step(NOW, set())
+    settings.slos_path.rename(tmp_path / "away")
+
+    away = engine.step(NOW + 60, set())
+    assert away.slos == []
+    (problem,) = away.problems
+    assert "no SLO file is there, and actions are in force on answers" in problem
+    assert [row[4] for row in recorded(settings)] == [None]
+
+    (tmp_path / "away").rename(settings.slos_path)
+    (back,) = engine.step(NOW + 120, set()).slos
+    assert [action.since for action in back.actions] == [NOW]
+    (settings.slos_path / "policy.yaml").unlink()
+    assert engine.step(NOW + 180, set()).slos[0].actions == []  # taken back, and a file says so

@@ -121,7 +121,15 @@ class SloEngine:
             judged.minutes.forget_before(past[-1])
         self._learn_delays(now)
         reports = [report for judged in self._judged.values() for report in self._reports(judged, now)]
-        return StatusReport(now, self._act(reports, now), [str(problem) for problem in self._files.loaded.problems])
+        return StatusReport(now, self._act(reports, now), self._problems())
+
+    def _problems(self) -> list[str]:
+        if self._records is not None and self._records.actions and not self._files.stamps:
+            slos = ", ".join(sorted(self._records.actions))
+            what = f"no SLO file is there, and actions are in force on {slos}, which stay: the folder may only be away"
+            remedy = "put the files back, or, to end the actions, a file that does not ask for them"
+            return [f"{self._settings.slos_path}: {what}; {remedy}"]
+        return [str(problem) for problem in self._files.loaded.problems]
 
     def _reports(self, judged: _Judged, now: float) -> Iterator[SloReport]:
         """One of each view."""
@@ -143,7 +151,8 @@ class SloEngine:
         self._records.define((judged.slo for judged in self._judged.values()), now)
         if not policies and not self._records.actions:
             return reports
-        whole = not self._files.loaded.problems
+        # No file at all: more likely a folder that is away than a last SLO taken back.
+        whole = bool(self._files.stamps) and not self._files.loaded.problems
         found = policy.evaluate(policies, reports, self._records.actions, now, files_are_whole=whole)
         self._records.act(found.active, found.changes, now)
         return [replace(report, actions=found.active.get(report.slo, [])) for report in reports]

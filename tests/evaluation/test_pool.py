@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from surefoot.evaluation import Attempt
 from surefoot.evaluation.loading import load_suite
+from surefoot.evaluation.pool import Pool
 from surefoot.evaluation.records import read_attempts
 from surefoot.evaluation.runner import Plan, repeat, repeat_async
 
@@ -77,3 +79,20 @@ async def test_a_run_goes_on_when_what_forks_its_children_is_killed(
     assert killed
     assert ran.ended == "complete"
     assert [attempt.outcome for attempt in read_attempts(tmp_path)] == ["ok"] * 8
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.05, 0.4])
+def test_a_pool_that_is_closed_while_it_starts_leaves_nothing_behind(
+    seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = plan("slow", tmp_path, monkeypatch)
+    (tmp_path / "workers").mkdir()
+
+    async def start_and_close() -> None:
+        pool = Pool(begun.suite, begun.source, tmp_path, None)
+        pool.warm(begun.suite.variants[0].name)
+        await asyncio.sleep(seconds)
+        await pool.close()
+
+    asyncio.run(start_and_close())
+    gc.collect()  # what is still open complains now, and a complaint is an error here

@@ -103,7 +103,13 @@ async def started(call: Call, log: IO[bytes]) -> Child:
             os.killpg(process.pid, signal.SIGKILL)
         return await process.wait()
 
-    return Child(*await asyncio.open_connection(sock=ours), log.name, kill)
+    try:
+        reader, writer = await asyncio.open_connection(sock=ours)
+    except BaseException:
+        ours.close()
+        await kill()
+        raise
+    return Child(reader, writer, log.name, kill)
 
 
 class Nursery:
@@ -119,15 +125,19 @@ class Nursery:
         """Start one. ``hash_seed``: None leaves what the environment says."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        with theirs:
-            seeded = {} if hash_seed is None else {"PYTHONHASHSEED": str(hash_seed)}
-            call = Call(call.source, call.variant, call.endpoint, {**call.environment, **seeded})
-            process = await call.process("surefoot.evaluation.nursery", theirs, log, "drawn" if seeded else "")
+        seeded = {} if hash_seed is None else {"PYTHONHASHSEED": str(hash_seed)}
+        call = Call(call.source, call.variant, call.endpoint, {**call.environment, **seeded})
+        try:
+            with theirs:
+                process = await call.process("surefoot.evaluation.nursery", theirs, log, "drawn" if seeded else "")
+        except BaseException:
+            ours.close()
+            raise
         made = cls(process, ours, hash_seed)
         try:
             made.forks = await made._answer() != CANNOT_FORK
         except BaseException:
-            ours.close()  # which ends it
+            await made._kill()  # it has no children yet
             raise
         return made
 
@@ -154,7 +164,14 @@ class Nursery:
         try:
             await asyncio.wait_for(self._process.wait(), _CLOSE_SECONDS)
         except TimeoutError:
+            await self._kill()
+
+    async def _kill(self) -> None:
+        """End it and wait for that: a process nobody waited for outlives its event loop, and Python complains of it."""
+        self._control.close()
+        with contextlib.suppress(ProcessLookupError):
             self._process.kill()
+        await self._process.wait()
 
     async def _end(self, pid: int) -> int:
         try:

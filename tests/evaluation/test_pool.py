@@ -89,7 +89,7 @@ def test_a_pool_that_is_closed_while_it_starts_leaves_nothing_behind(
     (tmp_path / "workers").mkdir()
 
     async def start_and_close() -> None:
-        pool = Pool(begun.suite, begun.source, tmp_path, None)
+        pool = Pool(begun.suite, "importing:slow", tmp_path, None)
         pool.warm(begun.suite.variants[0].name)
         await asyncio.sleep(seconds)
         await pool.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -202,14 +203,30 @@ def test_what_cannot_be_repeated_is_refused_before_anything_runs(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_tool_that_acts_although_the_suite_says_none_stops_the_run(tmp_path: Path) -> None:
-    def agent(_: int) -> str:
-        with tool("pay", effect="irreversible"):
-            return "yes"
+@pytest.mark.parametrize("effect", ["write", "irreversible"])
+def test_a_tool_that_would_act_although_the_suite_says_none_is_not_called_and_stops_the_run(
+    effect: Literal["write", "irreversible"], tmp_path: Path
+) -> None:
+    paid = []
 
-    with pytest.raises(EffectsError, match="one of them says irreversible"):
+    @tool("pay", effect=effect)
+    def pay() -> None:
+        paid.append(1)
+
+    def agent(_: int) -> str:
+        with tool("look", effect="read"):
+            pass
+        with contextlib.suppress(Exception):  # an agent that goes on whatever a tool says
+            pay()
+        return "yes"
+
+    with pytest.raises(EffectsError, match=f"one of them says {effect}; it was not called"):
         repeat(Plan(suite=small(agent), folder=tmp_path))
-    assert len(read_attempts(tmp_path)) == 1
+    assert paid == []
+    (attempt,) = read_attempts(tmp_path)
+    assert (attempt.actions, attempt.tool_errors) == (("look", "pay"), 0)
+    repeat(Plan(suite=small(agent, effects="withheld"), folder=tmp_path / "withheld"))
+    assert paid  # what it says there is the suite's word
 
 
 def test_a_suite_that_changed_is_not_continued(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from surefoot.evaluation.perturb.fault_errors import injected
 from surefoot.evaluation.records import Attempt, Failure, Outcome, Verdict
 from surefoot.evaluation.suite import Suite, Task, Variant, attempt_seed
 from surefoot.evaluation.telling import tell
-from surefoot.evaluation.usage import UsageProcessor, Used
+from surefoot.evaluation.usage import EFFECTS, UsageProcessor, Used
 from surefoot.instrumentation import AgentRun, agent_run
 from surefoot.instrumentation.operation import error_type
 
@@ -192,7 +192,7 @@ async def _run(
 
 def _identified(means: Means, run: AgentRun, attempt: Attempt) -> tuple[Attempt, Used]:
     ids = run.span_context
-    used = means.usage.watch(ids.trace_id)
+    used = means.usage.watch(ids.trace_id, EFFECTS if means.suite.protocol.effects == "none" else frozenset())
     if not ids.is_valid:
         return attempt, used
     return replace(attempt, trace_id=f"{ids.trace_id:032x}", run_id=f"{ids.span_id:016x}"), used

@@ -26,6 +26,7 @@ from surefoot.evaluation.plan import IN_PROCESSES, REMEDY, Plan, Slot, check, sl
 from surefoot.evaluation.pool import Pool
 from surefoot.evaluation.records import Attempt, Records, RecordsWriter, last_tries, read_records
 from surefoot.evaluation.suite import suite_hash
+from surefoot.evaluation.usage import EFFECTS
 from surefoot.instrumentation import flush
 
 __all__ = ["Observer", "Plan", "Ran", "repeat", "repeat_async"]
@@ -139,8 +140,8 @@ class _Run:
         if self._effects:
             acts = " and ".join(sorted(self._effects))
             raise EffectsError(
-                f"Stopped: the suite says that its tools have no effects, and one of them says {acts}. Write "
-                f"fixture for protocol.effects if all of it stays in the fixture; else {REMEDY}."
+                f"Stopped: the suite says that its tools have no effects, and one of them says {acts}; it was not "
+                f"called. Write fixture for protocol.effects if all of it stays in the fixture; else {REMEDY}."
             )
         return self._why or "complete"
 
@@ -165,7 +166,7 @@ class _Run:
         self.made.append(attempt)
         self._done += 1
         self._count(attempt)
-        acts = set(attempt.extra.get("effects", ())) & {"write", "irreversible"}
+        acts = set(attempt.extra.get("effects", ())) & EFFECTS
         if acts and self.plan.suite.protocol.effects == "none":
             self._effects |= acts
             self._why = "effects"

@@ -1,7 +1,8 @@
 """What an attempt used, read off its own spans: tokens, cost, calls, tools in order, effects.
 
 Works for whatever emits GenAI spans in the attempt's process, the SDK and other instrumentations alike. Rule: a call
-whose price nobody knows makes the attempt's cost unknown, never smaller.
+whose price nobody knows makes the attempt's cost unknown, never smaller. A call whose effect the suite rules out is
+ended as its span begins, before the tool does anything: to have seen it afterwards would be too late.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import StatusCode
 
+from surefoot.evaluation.errors import EffectsError
 from surefoot.instrumentation import semconv
+
+# What a tool may not do where the suite says that its tools have no effects.
+EFFECTS: Final = frozenset({"write", "irreversible"})
 
 
 @dataclass(slots=True)
@@ -30,6 +35,7 @@ class Used:
     tool_errors: int = 0
     actions: list[str] = field(default_factory=list)
     effects: set[str] = field(default_factory=set)
+    refused: frozenset[str] = frozenset()  # effects that no call may have
 
 
 class UsageProcessor(SpanProcessor):
@@ -39,10 +45,10 @@ class UsageProcessor(SpanProcessor):
         self._watched: dict[int, Used] = {}
         self._lock = threading.Lock()
 
-    def watch(self, trace_id: int) -> Used:
-        """Begin to count a trace."""
+    def watch(self, trace_id: int, refused: frozenset[str] = frozenset()) -> Used:
+        """Begin to count a trace. Tools that say one of the ``refused`` effects are not called."""
         with self._lock:
-            return self._watched.setdefault(trace_id, Used())
+            return self._watched.setdefault(trace_id, Used(refused=refused))
 
     def forget(self, trace_id: int) -> None:
         """Stop counting it."""
@@ -50,16 +56,19 @@ class UsageProcessor(SpanProcessor):
             self._watched.pop(trace_id, None)
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Note a tool's call in the order in which calls begin."""
+        """Note a tool's call in the order in which calls begin. Raises EffectsError in place of one that is refused."""
         del parent_context
         used = self._watched.get(span.get_span_context().trace_id)
         attributes = span.attributes or {}
         if used is None or attributes.get(semconv.OPERATION_NAME) != semconv.EXECUTE_TOOL:
             return
+        name, effect = str(attributes.get(semconv.TOOL_NAME, span.name)), str(attributes.get(semconv.TOOL_EFFECT, ""))
         with self._lock:
-            used.actions.append(str(attributes.get(semconv.TOOL_NAME, span.name)))
-            if semconv.TOOL_EFFECT in attributes:
-                used.effects.add(str(attributes[semconv.TOOL_EFFECT]))
+            used.actions.append(name)
+            if effect:
+                used.effects.add(effect)
+        if effect in used.refused:
+            raise EffectsError(f"The suite says that its tools have no effects, so {name} ({effect}) was not called.")
 
     def on_end(self, span: ReadableSpan) -> None:
         """Add a model call's tokens, or a tool's error."""

@@ -87,7 +87,11 @@ def test_tools_without_annotations_take_other_names() -> None:
 
 
 def test_the_baseline_is_the_suites_first_not_the_first_that_ended() -> None:
-    variants = (Variant(name="baseline"), Variant(name="candidate"), Variant(name="faults", perturb=(Faults(),)))
+    unwritten = Variant(name="unwritten", agent="os:no_such_agent")  # not made, so not looked at
+    variants = (
+        *(Variant(name="baseline"), Variant(name="candidate"), unwritten),
+        Variant(name="faults", perturb=(Faults(),)),
+    )
     suite = Suite(
         name="s",
         agent=str,

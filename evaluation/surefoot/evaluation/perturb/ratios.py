@@ -57,9 +57,10 @@ def kind_of(entries: Sequence[Any]) -> Kind | None:
 
 def of_suite(suite: Suite, attempts: Sequence[Attempt]) -> list[Retained]:
     """Return a line for each perturbed variant of a run, beside the first variant that nothing disturbs."""
-    entries = {variant.name: _entries(suite, variant) for variant in suite.variants}
     made = set(variants(attempts))
-    there = [name for name in entries if name in made]  # as the suite has them, not as they happened to end
+    # As the suite has them, not as they happened to end; what was not asked for may not be written yet.
+    entries = {variant.name: _entries(suite, variant) for variant in suite.variants if variant.name in made}
+    there = list(entries)
     calm = next((name for name in there if not entries[name]), None)
     disturbed = [name for name in there if entries[name]]
     if calm is None or not disturbed:

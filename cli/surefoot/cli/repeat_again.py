@@ -79,4 +79,7 @@ def _print(out: Console, plan: Plan, attempt: Attempt) -> None:
         text = log.read_text(encoding="utf-8", errors="replace").strip()
         if text:
             line(f"printed     {text[-_SHOWN:]}")
+    freeze = plan.suite.protocol.freeze
+    if freeze is None or not freeze.random:
+        line("random is not frozen (protocol.freeze), so what the agent draws is drawn anew, and may end otherwise.")
     line(f"A replay: counted nowhere, sent nowhere. Folder: {plan.folder}")

@@ -68,4 +68,5 @@ def _greet(grpc: str, http: str, web: str, slos: Path) -> None:
     out.print(f"OTLP/HTTP   {http}")
     out.print(f"page        [link={web}]{web}[/link]   metrics {web}/metrics")
     out.print(f"SLO files   {slos}")
-    out.print("Run an agent: surefoot run python my_agent.py      Stop: Ctrl-C")
+    where = "" if http == "http://127.0.0.1:4318" else f"OTEL_EXPORTER_OTLP_ENDPOINT={http} "  # where agents send to
+    out.print(f"Run an agent: {where}surefoot run python my_agent.py      Stop: Ctrl-C", soft_wrap=True)

@@ -81,5 +81,5 @@ def _print(out: Console, plan: Plan, attempt: Attempt) -> None:
             line(f"printed     {text[-_SHOWN:]}")
     freeze = plan.suite.protocol.freeze
     if freeze is None or not freeze.random:
-        line("random is not frozen (protocol.freeze), so what the agent draws is drawn anew, and may end otherwise.")
+        line("Not frozen (protocol.freeze): what the agent draws without the attempt's seed is drawn anew.")
     line(f"A replay: counted nowhere, sent nowhere. Folder: {plan.folder}")

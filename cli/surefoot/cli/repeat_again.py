@@ -58,10 +58,10 @@ def command(source: str, attempt: Attempt, *, name_variant: bool) -> str:
 
 
 def _print(out: Console, plan: Plan, attempt: Attempt) -> None:
+    from surefoot.evaluation.compare_sides import printable
+
     def line(text: str) -> None:
-        # The agent wrote it: nothing in it may command the terminal, and not every text can be encoded.
-        safe = "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in text)
-        out.print(safe, markup=False, highlight=False, soft_wrap=True)
+        out.print(printable(text, keep="\n\t"), markup=False, highlight=False, soft_wrap=True)  # the agent wrote it
 
     known = {True: "acceptable", False: "not acceptable", None: "not judged"}[attempt.acceptable]
     line(f"{attempt.variant}, {attempt.task_id}, repetition {attempt.repetition}, seed {attempt.seed}: {known}")

@@ -161,8 +161,13 @@ def reason(attempt: Attempt) -> str:
 
 
 def shown(text: str) -> str:
-    """Return text in one line as any terminal and file can hold it: nothing that commands a terminal, no surrogate."""
-    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
+    """Return :func:`printable` text in one line."""
+    return printable(" ".join(text.split()))
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Return text as any terminal and file can hold it: nothing that commands a terminal, no surrogate."""
+    return "".join(letter if letter.isprintable() or letter in keep else "?" for letter in text)
 
 
 def _counts(verdict: Verdict) -> bool:

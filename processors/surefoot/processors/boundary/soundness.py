@@ -28,11 +28,11 @@ def unsound(profile: Profile, boundary: Boundary, today: date) -> Iterator[tuple
     yield from _unfinished(profile, today)
     evidence = profile.evidence
     if evidence.run_ids_sha256 is None and boundary.minimum_evidence.cited_runs:
-        source = (
-            f"the counts are a publication's ({evidence.publication})" if evidence.publication else "no run is cited"
-        )
         remedy = "measure it yourself, or accept that with `minimum_evidence.cited_runs: false`"
-        yield "evidence", f"minimum evidence: {source}, and there is no run that anybody could check; {remedy}"
+        yield (
+            "evidence",
+            f"minimum evidence: {_uncited(profile)}, and there is no run that anybody could check; {remedy}",
+        )
     if evidence.source == "lake" and not evidence.versions:
         yield "evidence", "the runs recorded no versions, so that a change of one would not be seen"
     if evidence.tally.same_number:
@@ -46,7 +46,7 @@ def remarks(profile: Profile, boundary: Boundary) -> list[str]:
     evidence, tally = profile.evidence, profile.evidence.tally
     found = []
     if evidence.run_ids_sha256 is None:
-        found.append(f"the counts are a publication's ({evidence.publication}): no run is cited that could be checked")
+        found.append(f"{_uncited(profile)}: no run is cited that could be checked")
     if tally.infrastructure or tally.excluded:
         found.append(
             f"in no outcome bound, of {tally.runs} runs: {tally.infrastructure} that the infrastructure ended, "
@@ -71,6 +71,11 @@ def remarks(profile: Profile, boundary: Boundary) -> list[str]:
         least = boundary.minimum_evidence.k
         found.append(f"k is {k}, the boundary asks for at least {least}: failing {k} times is rarer than {least} times")
     return found
+
+
+def _uncited(profile: Profile) -> str:
+    publication = profile.evidence.publication
+    return f"the counts are a publication's ({publication})" if publication else "the counts name no source"
 
 
 def _unfinished(profile: Profile, today: date) -> Iterator[tuple[str, str]]:

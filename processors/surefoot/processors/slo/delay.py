@@ -72,11 +72,6 @@ class Delays:
         return int(self.count.sum())
 
 
-def label_delay(con: duckdb.DuckDBPyConnection, slo: Slo, now: float, scale: float, lookback_days: int) -> LabelDelay:
-    """:func:`label_delays` of one SLO."""
-    return label_delays(con, [slo], now, scale, lookback_days)[slo.name]
-
-
 def label_delays(
     con: duckdb.DuckDBPyConnection, slos: Iterable[Slo], now: float, scale: float, lookback_days: int
 ) -> dict[str, LabelDelay]:
